@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import tomllib
 
 SOCKET = "-socket.toml"  # appended to a scenario's path: the same nodes, whose devices talk through sockets
 
@@ -11,23 +12,60 @@ def name_of(path):
     return os.path.splitext(os.path.basename(path))[0]
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def profile_at(path):
+    """Peaks and expectations of a profile with the files that it includes."""
+    document = tomllib.loads(read(path))
+    whole = {"peaks": {}, "expect": []}
+    for part in [profile_at(os.path.join(os.path.dirname(path), name)) for name in document.get("include", [])] + [document]:
+        whole["peaks"].update(part.get("peaks", {}))
+        whole["expect"] += part.get("expect", [])
+    return document | whole
+
+
+def profile_of(share, scenario):
+    """The shipped profile of a scenario's devices."""
+    pci_id = tomllib.loads(scenario)["devices"]["pci_id"]
+    profiles = [profile_at(path) for path in glob.glob(os.path.join(share, "plans", "skus", "*.toml"))]
+    (found,) = [profile for profile in profiles if pci_id in profile["match"].get("pci_ids", [])]
+    return found
+
+
+def gigabytes(text):
+    return float(text.removesuffix(" GB/s"))
+
+
+def with_keys(section, keys):
+    for key, value in keys.items():
+        section = re.sub(f"^{key} = .*", f"{key} = {value}", section, flags=re.MULTILINE)
+    return section
+
+
 def connected(share, folder):
-    """Healthy nodes of each GPU model that has a profile, with a network and RDMA devices as the shipped ones have them."""
+    """Healthy nodes of each GPU model that has a profile, with the network and RDMA devices that the profile requires."""
     sections = {}
     for name, section in (("h100x8-cluster-healthy", "[network]"), ("h100x8-hca-healthy", "[rdma]")):
-        with open(os.path.join(share, "plans", "scenarios", name + ".toml"), encoding="utf-8") as file:
-            sections[section] = section + file.read().split("\n" + section)[1]
+        sections[section] = section + read(os.path.join(share, "plans", "scenarios", name + ".toml")).split("\n" + section)[1]
     made = []
-    for path in sorted(glob.glob(os.path.join(share, "plans", "scenarios", "*x8-healthy.toml"))):
-        model = name_of(path).split("x8")[0]
-        (profile,) = glob.glob(os.path.join(share, "plans", "skus", model + "-*.toml")) or [os.path.join(share, "plans", "skus", model + ".toml")]
-        with open(profile, encoding="utf-8") as file:
-            limit = float(re.search(r'large_message_bus_bandwidth"\nwhere.*\nmin = "([0-9.]+) GB/s"', file.read()).group(1))
-        network = re.sub('intra_bandwidth = ".*"', f'intra_bandwidth = "{limit * 1.06:.0f} GB/s"', sections["[network]"])
+    for path in sorted(glob.glob(os.path.join(share, "plans", "scenarios", "*-healthy.toml"))):
+        scenario = read(path)
+        if any("\n" + section in scenario for section in sections):
+            continue  # what the sections come from
+        profile = profile_of(share, scenario)
+        (limit,) = [gigabytes(e["min"]) for e in profile["expect"]
+                    if e["metric"] == "collective.large_message_bus_bandwidth" and e["where"]["op"] == "all_reduce"]
+        rail, network = (gigabytes(profile["peaks"][name]) for name in ("rail_bandwidth", "network_bandwidth"))
+        rails = round(network / rail)
+        network = with_keys(sections["[network]"], {"intra_bandwidth": f'"{limit * 1.06:.0f} GB/s"', "rails": rails, "rail_bandwidth": f'"{rail * 0.97:.1f} GB/s"'})
+        rdma = with_keys(sections["[rdma]"], {"count": rails, "line_rate": f'"{rail:.1f} GB/s"', "bandwidth": f'"{rail * 0.978:.1f} GB/s"',
+                                              "loopback_bandwidth": f'"{rail * 0.972:.1f} GB/s"'})
         made.append(os.path.join(folder, name_of(path) + ".toml"))
-        with open(path, encoding="utf-8") as base, open(made[-1], "w", encoding="utf-8") as file:
-            file.write(f"{base.read()}\n{network}\n{sections['[rdma]']}")
-        # What a plan for CPUs asks of the transport.
-        with open(made[-1], encoding="utf-8") as base, open(made[-1] + SOCKET, "w", encoding="utf-8") as file:
-            file.write(re.sub('intra_transport = ".*"', 'intra_transport = "socket"', base.read()))
+        # The second is what a plan for CPUs asks of the transport.
+        for name, transport in ((made[-1], "nvlink"), (made[-1] + SOCKET, "socket")):
+            with open(name, "w", encoding="utf-8") as file:
+                file.write("\n".join([scenario, with_keys(network, {"intra_transport": f'"{transport}"'}), rdma]))
     return made

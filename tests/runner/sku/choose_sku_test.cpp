@@ -81,7 +81,12 @@ TEST(ChooseSku, TellsSisterModelsApart) {
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA H100 PCIe", "10de:2331", 85.5e9)})), "unknown");
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA H100 NVL", "10de:2321", 100e9)})), "unknown");
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA H200 NVL", "10de:233b", 150.7e9)})), "unknown");
-  EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100-SXM4-40GB", "10de:20b0", 42.4e9)})), "unknown");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100-SXM4-40GB", "10de:20b0", 42.4e9)})), "a100-sxm4-40gb");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100-SXM4-40GB", "10de:20b0", 85.9e9)})), "unknown");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA B300 SXM6 AC", "10de:3182", 288.4e9)})), "b300");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA GB200", "10de:2941", 199.7e9)})), "gb200");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA GB300", "10de:31c2", 298.5e9)})), "gb300");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA B200", "10de:2941", 199.7e9)})), "unknown");
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100 80GB PCIe", "10de:20b5", 85.9e9)})), "unknown");
 }
 

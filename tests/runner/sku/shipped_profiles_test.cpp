@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
+#include <set>
 
+#include "runner/sku/physical.h"
 #include "runner/sku/profile.h"
 #include "tests/support/process.h"
 
@@ -18,7 +21,7 @@ std::map<std::string, Profile> shippedProfiles() {
 
 TEST(ShippedProfiles, AreNamedAsTheirFiles) {
   const auto profiles = shippedProfiles();
-  EXPECT_EQ(profiles.size(), 5u);
+  EXPECT_EQ(profiles.size(), 9u);
   for (const auto& [name, profile] : profiles) EXPECT_EQ(profile.path.stem().string(), name);
 }
 
@@ -30,9 +33,9 @@ TEST(ShippedProfiles, GiveTheSourceOfEveryExpectation) {
   }
 }
 
-TEST(ShippedProfiles, WantEightGpusANodeAndAnyHost) {
+TEST(ShippedProfiles, WantTheGpusOfANodeAndAnyHost) {
   for (const auto& [name, profile] : shippedProfiles())
-    EXPECT_EQ(profile.deviceCount, name == "host" ? 0 : 8) << name;
+    EXPECT_EQ(profile.deviceCount, name == "host" ? 0 : profile.name.substr(0, 2) == "gb" ? 4 : 8) << name;
 }
 
 TEST(ShippedProfiles, FixTheShapeOfEveryGemmFigure) {
@@ -95,7 +98,7 @@ const Expectation& limitOf(const Profile& profile, const std::string& metric, co
 }
 
 TEST(ShippedProfiles, SayOfALimitThatIsDerivedThatItWasNotMeasured) {
-  const auto profiles = shipped();
+  const auto profiles = shippedProfiles();
   const auto derived = [&](const Profile& profile, const std::string& metric, const Labels& where) {
     const Expectation& e = limitOf(profile, metric, where);
     EXPECT_EQ(e.source.rfind("derived, not measured: ", 0), 0u) << profile.name << " " << e.source;
@@ -115,7 +118,7 @@ TEST(ShippedProfiles, SayOfALimitThatIsDerivedThatItWasNotMeasured) {
       690e9);
   for (const auto& [name, profile] : profiles) {
     if (name == "host") continue;
-    const Labels place{{"ranks", "8"}, {"nodes", "1"}};
+    const Labels place{{"ranks", std::to_string(profile.deviceCount)}, {"nodes", "1"}};
     Labels all = place;
     all.insert({{"op", "all_reduce"}, {"bytes", "8589934592"}});
     const double best = limitOf(profile, "collective.large_message_bus_bandwidth", all).limit;
@@ -130,7 +133,7 @@ TEST(ShippedProfiles, SayOfALimitThatIsDerivedThatItWasNotMeasured) {
 }
 
 TEST(ShippedProfiles, LimitMemoryErrorsByPlaceAndLinksByRate) {
-  for (const auto& [name, profile] : shipped()) {
+  for (const auto& [name, profile] : shippedProfiles()) {
     if (name == "host") continue;
     for (const auto& [memory, most] : {std::pair{"sram", 10e3}, {"dram", 20e6}}) {
       EXPECT_EQ(limitOf(profile, "env.ecc_errors", {{"memory", memory}, {"kind", "corrected"}}).limit, most);
@@ -138,14 +141,15 @@ TEST(ShippedProfiles, LimitMemoryErrorsByPlaceAndLinksByRate) {
     }
     EXPECT_EQ(limitOf(profile, "env.remapped_rows", {{"kind", "uncorrected"}}).limit, 511);
     EXPECT_EQ(limitOf(profile, "env.nvlink_errors", {}).limit, 0);
-    const double lanes = 16, perLane = name == "a100-sxm4-80gb" ? 0.96 : 1.92;
+    if (name.substr(0, 2) == "gb") continue;  // its way to the host is not PCIe
+    const double lanes = 16, perLane = name.substr(0, 4) == "a100" ? 0.96 : 1.92;
     EXPECT_EQ(limitOf(profile, "env.pcie_replays_per_minute", {}).limit, std::ceil(lanes * perLane)) << name;
   }
 }
 
 /// What is a fault of one design may be the design of another: these must not reject a node.
 TEST(ShippedProfiles, OnlyWarnOfWhatDependsOnTheNodesDesign) {
-  for (const auto& [name, profile] : shipped()) {
+  for (const auto& [name, profile] : shippedProfiles()) {
     if (name == "host") continue;
     for (const char* metric : {"env.hca_pcie_share", "env.fabric_manager_errors", "env.slowdown_margin"})
       EXPECT_EQ(limitOf(profile, metric, {}).severity, Severity::kWarn) << name << " " << metric;
@@ -157,7 +161,8 @@ TEST(ShippedProfiles, OnlyWarnOfWhatDependsOnTheNodesDesign) {
 
 TEST(ShippedProfiles, NeverTakeABestShapeFigureAsALimit) {
   const std::map<std::string, double> bestShapes = {
-      {"a100-sxm4-80gb", 271e12}, {"h100-sxm5-80gb", 794.5e12}, {"h200-sxm", 794e12}, {"b200", 1745e12}};
+      {"a100-sxm4-80gb", 271e12}, {"a100-sxm4-40gb", 271e12}, {"h100-sxm5-80gb", 794.5e12},
+      {"h200-sxm", 794e12},       {"b200", 1745e12},          {"gb200", 1822e12}};
   const auto profiles = shippedProfiles();
   for (const auto& [name, best] : bestShapes) {
     for (const Expectation& e : profiles.at(name).expectations) {
@@ -166,6 +171,49 @@ TEST(ShippedProfiles, NeverTakeABestShapeFigureAsALimit) {
       EXPECT_LT(floorOf(e, profiles.at(name)), 0.93 * best) << name;
     }
   }
+}
+
+/// The model names in a text, as "GB200" and not the "B200" in it.
+std::set<std::string> modelsIn(const std::string& text) {
+  static const std::regex model("\\b(A100|H100|GH200|H200|GB200|GB300|B200|B300)\\b");
+  std::set<std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), model), end; at != end; ++at) found.insert((*at)[1]);
+  return found;
+}
+
+TEST(ShippedProfiles, SayWhyTheValueOfAnotherModelHolds) {
+  for (const auto& [name, profile] : shippedProfiles()) {
+    for (const Expectation& e : profile.expectations) {
+      const std::set<std::string> named = modelsIn(e.source);
+      bool own = named.empty();
+      for (const std::string& model : modelsIn(profile.description)) own = own || named.count(model) > 0;
+      const auto says = [&](const char* words) { return e.source.find(words) != std::string::npos; };
+      EXPECT_TRUE(own || says("derived, not measured") || says("the same") || says("has the"))
+          << name << " " << e.metric << ": " << e.source;
+    }
+  }
+}
+
+TEST(ShippedProfiles, RequireNothingThatIsPhysicallyImpossible) {
+  size_t bounded = 0;
+  for (const auto& [name, profile] : shippedProfiles()) {
+    for (const Expectation& e : profile.expectations) {
+      if (name == "host") continue;  // its peaks are those of the machine
+      LearnGroup group;
+      group.metric = e.metric;
+      group.where = e.where;
+      if (e.metric == "compute.gemm_throughput") group.peak = "flops." + e.where.at("dtype");
+      if (e.metric == "memory.bandwidth") group.peak = "memory_bandwidth";
+      const PhysicalLimit limit = physicalLimit(group, profile);
+      if (limit.most <= 0 || e.metric == "compute.sustained_throughput" ||
+          (e.kind != CheckKind::kMin && floorOf(e, profile) <= 0))
+        continue;
+      ++bounded;
+      EXPECT_LT(e.kind == CheckKind::kMin ? e.limit : floorOf(e, profile), limit.most)
+          << name << " " << e.metric << ": " << limit.source;
+    }
+  }
+  EXPECT_GT(bounded, 80u);
 }
 
 }  // namespace
