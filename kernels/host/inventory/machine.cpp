@@ -87,6 +87,19 @@ std::string installedDimms(const Root& root) {
   return join(parts, ", ");
 }
 
+/// "8 x KIOXIA KCD8XRUG3T84", the NVMe drives by model; empty without any. A drive that fell off its bus is
+/// missing.
+std::string nvmeDrives(const Root& root) {
+  const std::string controllers = "/sys/class/nvme/";
+  std::map<std::string, int> counts;
+  for (const std::string& controller : root.list(controllers))
+    ++counts[root.factOr(controllers + controller + "/model", "unknown model")];
+  std::vector<std::string> parts;
+  parts.reserve(counts.size());
+  for (const auto& [model, count] : counts) parts.push_back(fmt::format("{} x {}", count, model));
+  return join(parts, ", ");
+}
+
 /// "performance", or "performance on 0-62, powersave on 63"; empty without cpufreq (most virtual machines).
 std::string cpuGovernors(const Root& root) {
   std::map<std::string, std::vector<int>> cpus;
@@ -187,6 +200,7 @@ Json hostFacts(const Root& root) {
           {"c_states", idleStates(root)},
           {"numa_balancing", root.factOr("/proc/sys/kernel/numa_balancing")},
           {"dimms", installedDimms(root)},
+          {"nvme", nvmeDrives(root)},
           {"memory_bytes", memory.ok() ? memory->total : 0},
           {"swap_bytes", memory.ok() ? memory->swap : 0},
           {"shm_bytes", shared.ok() ? shared->total : 0}};

@@ -64,7 +64,7 @@ TEST(HostFacts, NameTheMachineAndItsSystem) {
 TEST(HostFacts, TellHowTheHostIsSetUp) {
   const TempDir dir;
   const Json none = hostFacts(Root(dir.path()));
-  for (const char* name : {"cpu_governor", "c_states", "numa_balancing", "dimms"})
+  for (const char* name : {"cpu_governor", "c_states", "numa_balancing", "dimms", "nvme"})
     EXPECT_EQ(none[name], "") << name;
   const std::string cpus = "sys/devices/system/cpu/";
   dir.write(cpus + "online", "0-3\n");
@@ -80,8 +80,12 @@ TEST(HostFacts, TellHowTheHostIsSetUp) {
   for (const char* dimm : {"mc0/dimm0", "mc0/dimm1", "mc1/dimm0"})
     dir.write(std::string("sys/devices/system/edac/mc/") + dimm + "/size", "65536\n");
   dir.write("sys/devices/system/edac/mc/mc1/dimm1/size", "32768\n");
+  for (const char* drive : {"nvme0", "nvme1"})
+    dir.write(std::string("sys/class/nvme/") + drive + "/model", "KIOXIA KCD8XRUG3T84   \n");
+  dir.write("sys/class/nvme/nvme2/model", "Boot drive\n");
   const Json facts = hostFacts(Root(dir.path()));
   EXPECT_EQ(facts["cpu_governor"], "performance");
+  EXPECT_EQ(facts["nvme"], "1 x Boot drive, 2 x KIOXIA KCD8XRUG3T84");
   EXPECT_EQ(facts["c_states"], "intel_idle: POLL, C6 off");
   EXPECT_EQ(facts["numa_balancing"], "1");
   EXPECT_EQ(facts["dimms"], "1 x 32 GiB, 3 x 64 GiB");

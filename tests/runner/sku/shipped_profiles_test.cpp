@@ -159,6 +159,15 @@ TEST(ShippedProfiles, OnlyWarnOfWhatDependsOnTheNodesDesign) {
   }
 }
 
+TEST(ShippedProfiles, RejectAStressTestThatLeavesAGpuIdle) {
+  for (const auto& [name, profile] : shippedProfiles()) {
+    if (name == "host") continue;  // other processes use the CPU at any time: there it warns
+    const Expectation& e = limitOf(profile, "compute.sustained_duty", {});
+    EXPECT_EQ(e.severity, Severity::kFail) << name;
+    EXPECT_EQ(e.limit, 0.99) << name;
+  }
+}
+
 TEST(ShippedProfiles, NeverTakeABestShapeFigureAsALimit) {
   const std::map<std::string, double> bestShapes = {
       {"a100-sxm4-80gb", 271e12}, {"a100-sxm4-40gb", 271e12}, {"h100-sxm5-80gb", 794.5e12},
