@@ -12,6 +12,7 @@
 #include "reports/html/symbols.h"
 #include "runner/core/text.h"
 #include "runner/record/deviations.h"
+#include "runner/record/rerun.h"
 
 namespace muster {
 namespace {
@@ -60,11 +61,15 @@ std::vector<View> ranksOf(const Deviation& deviation) {
   return viewsOf(ranks, [](const RankRecord* rank) { return rankView(*rank); });
 }
 
-std::vector<View> rerunsOf(const Deviation& deviation) {
+/// One partial run; where none can do it, each rank alone.
+std::vector<View> rerunsOf(const Record& record, const Deviation& deviation) {
   std::vector<std::string> commands;
   std::set<std::string> known;
+  const std::string partial = rerunCommand(record, deviation);
+  if (!partial.empty()) commands.push_back(partial);
   for (const auto& item : deviation.items)
-    if (item.rank != nullptr && !item.rank->rerun.empty() && known.insert(item.rank->rerun).second)
+    if (partial.empty() && item.rank != nullptr && !item.rank->rerun.empty() &&
+        known.insert(item.rank->rerun).second)
       commands.push_back(item.rank->rerun);
   return viewsOf(commands, [](const std::string& command) {
     View view;
@@ -109,10 +114,10 @@ View originView(const Expectation& expectation, Sources& sources) {
 }
 
 /// Where the limits come from, what to do, and how to run it again.
-void addNext(View& view, const Deviation& deviation, Sources& sources) {
+void addNext(View& view, const Record& record, const Deviation& deviation, Sources& sources) {
   const auto origins = deviation.origins();
   const auto remedies = deviation.remedies();
-  auto reruns = rerunsOf(deviation);
+  auto reruns = rerunsOf(record, deviation);
   view.flag("has_next", !origins.empty() || !remedies.empty() || !reruns.empty());
   view.list("origins", viewsOf(origins, [&](const auto* origin) { return originView(*origin, sources); }));
   view.list("remedies", viewsOf(remedies, [](const std::string& remedy) {
@@ -136,7 +141,7 @@ std::string whereText(const Deviation& deviation) {
   return cases.size() > 1 ? plural(cases.size(), "case") : "";
 }
 
-View deviationView(const Deviation& deviation, Sources& sources) {
+View deviationView(const Record& record, const Deviation& deviation, Sources& sources) {
   const Verdict& first = deviation.first();
   View view;
   view.text("outcome", outcomeName(deviation.outcome)).text("symbol", outcomeSymbol(deviation.outcome));
@@ -152,7 +157,7 @@ View deviationView(const Deviation& deviation, Sources& sources) {
   view.text("attempts", attemptsText(first));
   view.text("detail", deviation.commonDetail());
   addItems(view, deviation, sources);
-  addNext(view, deviation, sources);
+  addNext(view, record, deviation, sources);
   view.list("ranks", ranksOf(deviation));
   const DeviationItem& worst = deviation.worst();
   view.markup("plot", plotAround(stageTable(*worst.stage), *worst.verdict));
@@ -215,7 +220,7 @@ void addDeviations(View& page, const Record& record, Sources& sources) {
             fmt::format("{} of them {} acceptance", blocking, blocking == 1 ? "blocks" : "block"));
   std::vector<View> views;
   for (const auto& deviation : found) {
-    views.push_back(deviationView(deviation, sources));
+    views.push_back(deviationView(record, deviation, sources));
     views.back().text("number", std::to_string(views.size()));
   }
   page.list("deviations", std::move(views));

@@ -122,7 +122,7 @@ void addSummary(View& page, const Record& record) {
   page.text("version", record.toolVersion).text("started", formatUtc(record.started));
   page.flag("unknown_sku", record.profile.name.empty());
   page.flag("unknown_sku_allowed", record.profile.name.empty() && record.allowUnknownSku);
-  page.text("rejudged", rejudgedText(record));
+  page.text("rejudged", rejudgedText(record)).text("partial", record.selection.text());
   page.flag("imported", !record.imported.empty());
   page.list("imports", viewsOf(importedTexts(record), [](const std::string& text) {
               View view;

@@ -58,6 +58,8 @@ std::string acceptanceMeaning(Acceptance acceptance, size_t waived) {
              "--resume\" and the run directory.";
     case Acceptance::kNoGpu:
       return "No GPU was found, and --no-gpu=skip was given.";
+    case Acceptance::kPartial:
+      return "Only a part of the plan was run, and it passed. This is no acceptance: run the whole plan.";
   }
   return "";
 }

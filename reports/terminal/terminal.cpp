@@ -10,6 +10,7 @@
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/record/deviations.h"
+#include "runner/record/rerun.h"
 
 namespace muster {
 namespace {
@@ -94,6 +95,8 @@ void addVerdict(Page& page, const Record& record) {
   page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
   if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
   if (!record.imported.empty()) page.out += " " + page.paint("1;30;43", " IMPORTED ");
+  if (record.selection.partial() && record.acceptance != Acceptance::kPartial)
+    page.out += " " + page.paint("1;30;43", " PARTIAL ");
   page.out += fmt::format("  exit code {}\n", record.exitCode);
   if (record.simulated)
     page.line(fmt::format("SIMULATED by scenario {}: no hardware was measured.", record.scenario), 1);
@@ -156,7 +159,19 @@ void addFigures(Page& page, const Deviation& deviation) {
   page.field("required", deviation.commonWanted());
 }
 
-void addDeviation(Page& page, const Deviation& deviation) {
+/// One partial run; where none can do it, each rank alone.
+void addReruns(Page& page, const Record& record, const Deviation& deviation) {
+  const std::string partial = rerunCommand(record, deviation);
+  if (!partial.empty()) return page.command("rerun", partial);
+  std::string last;
+  for (const auto& item : deviation.items) {
+    if (item.rank == nullptr || item.rank->rerun == last) continue;
+    last = item.rank->rerun;
+    page.command("rerun", last);
+  }
+}
+
+void addDeviation(Page& page, const Record& record, const Deviation& deviation) {
   const Verdict& first = deviation.first();
   const std::string who = deviation.who();
   const std::string title =
@@ -180,12 +195,7 @@ void addDeviation(Page& page, const Deviation& deviation) {
   page.field("fault", deviation.firstFault());
   for (const auto* origin : deviation.origins()) page.field("source", origin->source);
   for (const auto& remedy : deviation.remedies()) page.field("remedy", remedy);
-  std::string last;
-  for (const auto& item : deviation.items) {
-    if (item.rank == nullptr || item.rank->rerun == last) continue;
-    last = item.rank->rerun;
-    page.command("rerun", last);
-  }
+  addReruns(page, record, deviation);
 }
 
 void addNotJudged(Page& page, const Record& record) {
@@ -238,7 +248,7 @@ std::string renderSummary(const Record& record, bool colour, int width) {
   addVerdict(page, record);
   addRun(page, record);
   addStages(page, record);
-  for (const auto& deviation : deviations(record)) addDeviation(page, deviation);
+  for (const auto& deviation : deviations(record)) addDeviation(page, record, deviation);
   addNotJudged(page, record);
   addWaived(page, record);
   addWaiverFile(page, record);

@@ -45,6 +45,7 @@ struct Arguments {
   std::string noGpu = "fail";
   std::string shell;
   std::string arrival;
+  std::string budget;
   std::string nodeNames;
   std::filesystem::path recordKey;
   std::string lostAfter = "10s";
@@ -131,6 +132,20 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
   run->add_option("--scope", a.run.scopes, "run only stages of these scopes: device, node, cluster")
       ->delimiter(',')
       ->check(CLI::IsMember({"device", "node", "cluster"}));
+  run->add_option("--only", a.run.selection.stages,
+                  "run only these stages, without their prerequisites; partial runs never accept")
+      ->type_name("STAGE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  run->add_option(
+         "--device", a.run.selection.devices,
+         "run stages of scope device only on these devices, for example gpu5; other stages are left out")
+      ->type_name("DEVICE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  run->add_option("--budget", a.budget,
+                  "start no stage whose timeout would end after this time; continue with --resume")
+      ->type_name("DURATION");
   run->add_option("--seed", a.run.seed, "seed for all generated data")
       ->capture_default_str()
       ->check([](const std::string& text) {  // CLI11 reads -1 as the largest number
@@ -327,6 +342,10 @@ Result<int> run(Arguments& a) {
   }
   if (!a.arrival.empty()) {
     MUSTER_TRY(a.run.arrival, parseDuration(a.arrival).context("--arrival"));
+  }
+  if (!a.budget.empty()) {
+    constexpr DurationRange kBudget = {1, 1e9, "a duration of 1s or more, for example 20m"};
+    MUSTER_TRY(a.run.budget, parseDuration(a.budget, kBudget).context("--budget"));
   }
   constexpr DurationRange kLost = {1, 1e9, "a duration of 1s or more, for example 10s"};
   MUSTER_TRY(a.run.lostAfter, parseDuration(a.lostAfter, kLost).context("--lost-after"));

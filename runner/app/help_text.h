@@ -35,6 +35,14 @@ Examples:
   muster run plans/quickstart.toml --set gemm.size=1024 --set gemm.timeout=2m
   muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-healthy.toml --nodes 4
   muster run plans/cluster.toml --scope device,node    run cluster stages in another job
+  muster run plans/node-full.toml --only gemm --device gpu5    measure a finding again
+  muster run plans/node-full.toml --out runs/n17 --budget 20m  in slices: then --resume runs/n17 --budget 20m
+
+A partial run (--only, --device) exits with 1 if a requirement was not met, else with 3: it never accepts a node.
+Prerequisites are left out unless --only names them. With --device, limits relative to other devices are not judged,
+and one device alone has more power and cooling than all together, so a pass does not disprove a finding.
+With --budget, a stage is started only if its timeout ends before; stages keep their order. A run with stages left
+exits with 3 (1 if something failed), names them and the command that resumes it.
 
 On several nodes: start one `muster run` per node, all with the same MUSTER_TOKEN in the environment. Slurm,
 Kubernetes, Open MPI and torchrun are detected; without them, give the options:

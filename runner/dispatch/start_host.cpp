@@ -95,22 +95,4 @@ bool killMarked(const std::string& marker) {
   return false;
 }
 
-std::string shellCommand(const std::vector<std::string>& command) {
-  std::string line;
-  for (const std::string& word : command) {
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789_-./=:,+@%") == std::string::npos;
-    if (!line.empty()) line += ' ';
-    if (plain) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
-}
-
 }  // namespace muster

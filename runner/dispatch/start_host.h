@@ -31,7 +31,4 @@ Result<SpawnedHost> spawnHost(const std::vector<std::string>& command, const Fd&
 /// whether none is left.
 bool killMarked(const std::string& marker);
 
-/// `command` as one could type it into a shell.
-std::string shellCommand(const std::vector<std::string>& command);
-
 }  // namespace muster

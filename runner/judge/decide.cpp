@@ -43,6 +43,11 @@ size_t judged(const Accounting& accounting) {
   return n;
 }
 
+/// The skip that keeps a partial run from being accepted has a reason of its own.
+size_t selectionSkips(const DecisionInput& in) {
+  return in.partial.empty() ? 0 : 1;
+}
+
 Reasons gaps(const DecisionInput& in) {
   Reasons reasons;
   count(reasons, in.accounting.of(Outcome::kError), "check produced no result", "checks produced no result");
@@ -51,8 +56,8 @@ Reasons gaps(const DecisionInput& in) {
           "measurements have no limit (--strict)");
   // --no-gpu=skip says that stages without a device may be skipped, and nothing else.
   if (in.noGpuSkip) return reasons;
-  count(reasons, in.accounting.requiredSkips, "required stage or case was skipped",
-        "required stages or cases were skipped");
+  count(reasons, in.accounting.requiredSkips - std::min(in.accounting.requiredSkips, selectionSkips(in)),
+        "required stage or case was skipped", "required stages or cases were skipped");
   if (in.unknownSku && !in.allowUnknownSku)
     reasons.emplace_back(
         "the SKU is unknown, so no limits apply; add a profile, or set allow_unknown_sku = true");
@@ -85,19 +90,23 @@ Decision decide(const DecisionInput& in) {
   const Reasons rejected = rejections(in);
   const Reasons missing = gaps(in);
   const Reasons interruption = in.interrupted ? Reasons{kInterruptedReason} : Reasons{};
+  const Reasons partial = in.partial.empty() ? Reasons{} : Reasons{in.partial};
   if (in.interrupted && rejected.empty())
-    return decision(Acceptance::kInterrupted, kExitInterrupted, {interruption, missing});
+    return decision(Acceptance::kInterrupted, kExitInterrupted, {interruption, partial, missing});
   if (!in.accounting.balanced())
     return decision(
         Acceptance::kIncomplete, kExitInternal,
         {{fmt::format("internal fault: {} verdicts were expected and {} given; please report this",
                       in.accounting.expected, in.accounting.total())}});
   if (!rejected.empty())
-    return decision(Acceptance::kRejected, kExitRejected, {rejected, interruption, missing, notes(in)});
-  if (!missing.empty()) return decision(Acceptance::kIncomplete, kExitIncomplete, {missing, notes(in)});
+    return decision(Acceptance::kRejected, kExitRejected,
+                    {rejected, interruption, partial, missing, notes(in)});
+  if (!missing.empty())
+    return decision(Acceptance::kIncomplete, kExitIncomplete, {partial, missing, notes(in)});
   if (in.noGpuSkip)
     return decision(Acceptance::kNoGpu, kExitNoGpu,
-                    {{"no GPU was found, and --no-gpu=skip allows that"}, notes(in)});
+                    {{"no GPU was found, and --no-gpu=skip allows that"}, partial, notes(in)});
+  if (!partial.empty()) return decision(Acceptance::kPartial, kExitIncomplete, {partial, notes(in)});
   return decision(Acceptance::kAccepted, kExitAccepted, {notes(in)});
 }
 

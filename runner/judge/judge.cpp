@@ -122,9 +122,16 @@ class StageJudge {
     verdict.remedy = "Stop other work on this node, then run again";
   }
 
+  static CheckResult notJudgeable(const Expectation& e) {
+    const std::string detail =
+        fmt::format("not judged: required {}, and this partial run left out other devices", e.text());
+    return {Outcome::kSkipped, kNaN, "", kNaN, "", kNaN, detail};
+  }
+
   CheckResult checkAttempt(const Slot& slot, int attempt, const Merged& merged, Verdict& verdict) {
     const Expectation& e = *slot.expectation;
     const bool relative = e.kind == CheckKind::kWithin;
+    if (relative && index_.evidence().peersMissing) return notJudgeable(e);
     CheckResult result =
         check(e, *slot.group, merged, context_, relative ? peers_.of(e, *slot.group) : Peers{});
     excuse(slot, attempt, result, verdict);

@@ -53,6 +53,8 @@ struct StageEvidence {
   std::string reason;  ///< why it was skipped, left elsewhere, or could not start
   bool required = true;
   bool allowFlaky = false;
+  /// --device left out a part of the node's devices: limits relative to others cannot be judged.
+  bool peersMissing = false;
   std::vector<CaseEnd>
       ends;  ///< one for each case x rank x attempt that was to run; expected, also when it never ran
   /// The component that the stage's group names as faulty; empty: none. Such a stage never passes.
@@ -103,7 +105,8 @@ struct StageJudgement {
 /// profile's limit whose labels name a value that a case chose itself (the size of a message) applies where
 /// that value was measured; the metric as such must not be missing.
 /// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group
-/// has a single device by inventory, which gives `skipped` (not required).
+/// has a single device by inventory, which gives `skipped` (not required), as do peers that a partial run
+/// left out.
 StageJudgement judgeStage(const StageEvidence& evidence, const JudgeContext& context);
 
 struct Decision {
@@ -120,11 +123,15 @@ struct DecisionInput {
   bool allowUnknownSku = false;
   bool noGpuSkip = false;     ///< no device was found and --no-gpu=skip was given
   bool flakyAllowed = false;  ///< every flaky verdict's stage allows it
+  /// What of the plan alone was run, as a reason; empty: all of it. Stands for one required skip
+  /// (kSelectionStage), which blocks acceptance also where nobody fills this in.
+  std::string partial;
 };
 
 /// The node's outcome and exit code, as DESIGN section 6 orders them, but that an interrupted run in which
 /// something had failed is rejected: run again from its beginning, it could be accepted. Nothing judged at
-/// all is incomplete. An accounting that does not balance is an internal fault (exit 4).
+/// all is incomplete. A partial run is never accepted: at best it is partial (exit 3). An accounting that
+/// does not balance is an internal fault (exit 4).
 Decision decide(const DecisionInput& input);
 
 /// Whether a decision is about an interrupted run.

@@ -26,10 +26,11 @@ constexpr std::array<const char*, 5> namesOf(RankOutcome) {
   return {"ok", "error", "timeout", "abandoned", "cancelled"};
 }
 
-/// How a whole node stands; of a whole fleet, one of the first three.
-enum class Acceptance { kAccepted, kRejected, kIncomplete, kInterrupted, kNoGpu };
-constexpr std::array<const char*, 5> namesOf(Acceptance) {
-  return {"accepted", "rejected", "incomplete", "interrupted", "no-gpu"};
+/// How a whole node stands; of a whole fleet, one of the first three. Partial: only a part of the plan was
+/// asked for, and it passed.
+enum class Acceptance { kAccepted, kRejected, kIncomplete, kInterrupted, kNoGpu, kPartial };
+constexpr std::array<const char*, 6> namesOf(Acceptance) {
+  return {"accepted", "rejected", "incomplete", "interrupted", "no-gpu", "partial"};
 }
 
 }  // namespace muster

@@ -49,6 +49,7 @@ Json evidenceToJson(const StageEvidence& evidence) {
                {"reason", evidence.reason},
                {"required", evidence.required},
                {"allow_flaky", evidence.allowFlaky}};
+  if (evidence.peersMissing) json["peers_missing"] = true;
   Json ends = Json::array();
   for (const CaseEnd& end : evidence.ends) {
     Json entry = {
@@ -87,6 +88,7 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   reader.optional("reason", evidence.reason);
   reader.read("required", evidence.required);
   reader.read("allow_flaky", evidence.allowFlaky);
+  reader.optional("peers_missing", evidence.peersMissing);
   reader.each("ends", [&](const Json& item, const std::string& at) -> Status {
     MUSTER_TRY(CaseEnd end, caseEndFromJson(item, at));
     evidence.ends.push_back(std::move(end));

@@ -12,6 +12,7 @@
 #include "runner/metrics/measurement.h"
 #include "runner/metrics/states.h"
 #include "runner/metrics/verdict.h"
+#include "runner/record/selection.h"
 
 namespace muster {
 
@@ -156,6 +157,7 @@ struct Record {
   int resumed = 0;  ///< how often the run was resumed
   SourceRecord plan;
   std::vector<std::string> overrides;
+  Selection selection;                ///< partial: the run left out a part of its plan
   SourceRecord profile;               ///< empty name: unknown SKU
   std::string skuHow;                 ///< how the profile was chosen
   SourceRecord waiverFile;            ///< empty digest: none was given
@@ -163,8 +165,10 @@ struct Record {
   bool allowUnknownSku = false;
   bool strict = false;
   std::vector<std::string> command;  ///< argv
-  Json inventory;                    ///< {"host": {...}, "devices": [...], "software": {...}, "nics": [...]}
-  Json launcher;                     ///< {"kind": "none", ...}
+  /// The command that starts this run anew, for --only and --device to be added; empty in older records.
+  std::vector<std::string> rerun;
+  Json inventory;  ///< {"host": {...}, "devices": [...], "software": {...}, "nics": [...]}
+  Json launcher;   ///< {"kind": "none", ...}
   std::map<std::string, std::string> environment;  ///< allow-listed variables
   std::map<std::string, double> peaks;             ///< theoretical peaks in force
   std::string peaksFrom;

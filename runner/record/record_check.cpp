@@ -58,6 +58,22 @@ std::string acceptanceContradiction(const RecordClaim& claim) {
   return counts.total() == 0 ? "accepted, but no measurement was checked" : "";
 }
 
+bool hasSelectionStage(const Record& record) {
+  return std::any_of(record.stages.begin(), record.stages.end(), [](const StageRecord& stage) {
+    return stage.name == kSelectionStage && stage.state == StageState::kSkipped;
+  });
+}
+
+/// A partial run says so twice, and is never accepted.
+std::string selectionContradiction(const RecordClaim& claim) {
+  if (claim.partial != claim.selectionStage)
+    return fmt::format("run.selection is {}, and stage {} {}", claim.partial ? "there" : "missing",
+                       kSelectionStage, claim.selectionStage ? "there" : "missing or not skipped");
+  const bool called = claim.acceptance == Acceptance::kPartial;
+  if (claim.partial && claim.acceptance == Acceptance::kAccepted) return "a partial run is accepted";
+  return called && !claim.partial ? "the run of a whole plan is called partial" : "";
+}
+
 RecordClaim claimOf(const Record& record) {
   return {.acceptance = record.acceptance,
           .exitCode = record.exitCode,
@@ -69,6 +85,8 @@ RecordClaim claimOf(const Record& record) {
           .started = record.started,
           .nodeRank = record.nodeRank,
           .nodeCount = record.nodeCount,
+          .partial = record.selection.partial(),
+          .selectionStage = hasSelectionStage(record),
           .said = record.accounting,
           .found = recount(record)};
 }
@@ -182,6 +200,7 @@ std::string contradictionIn(const RecordClaim& claim) {
   if (!claim.scenario.empty() && !claim.simulated) return "a scenario is named, but simulated is false";
   if (claim.nodeRank >= claim.nodeCount)
     return fmt::format("node_rank {} of node_count {}", claim.nodeRank, claim.nodeCount);
+  if (std::string why = selectionContradiction(claim); !why.empty()) return why;
   std::string counts = countDifference(claim.said, claim.found);
   return counts.empty() ? acceptanceContradiction(claim) : counts;
 }

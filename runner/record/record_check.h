@@ -41,6 +41,8 @@ struct RecordClaim {
   double started = 0;
   int nodeRank = 0;
   int nodeCount = 0;
+  bool partial = false;         ///< it names what --only or --device chose
+  bool selectionStage = false;  ///< it holds the stage that then blocks acceptance
   const Accounting& said;
   Accounting found;
 };

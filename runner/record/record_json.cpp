@@ -94,20 +94,23 @@ Json listOf(const std::vector<T>& items) {
 }
 
 Json runToJson(const Record& record) {
-  return {{"id", record.runId},
-          {"node", record.node},
-          {"node_rank", record.nodeRank},
-          {"node_count", record.nodeCount},
-          {"started", record.started},
-          {"finished", record.finished},
-          {"backend", record.backend},
-          {"seed", record.seed},
-          {"boot_id", record.bootId},
-          {"resumed", record.resumed},
-          {"strict", record.strict},
-          {"allow_unknown_sku", record.allowUnknownSku},
-          {"overrides", record.overrides},
-          {"command", record.command}};
+  Json run = {{"id", record.runId},
+              {"node", record.node},
+              {"node_rank", record.nodeRank},
+              {"node_count", record.nodeCount},
+              {"started", record.started},
+              {"finished", record.finished},
+              {"backend", record.backend},
+              {"seed", record.seed},
+              {"boot_id", record.bootId},
+              {"resumed", record.resumed},
+              {"strict", record.strict},
+              {"allow_unknown_sku", record.allowUnknownSku},
+              {"overrides", record.overrides},
+              {"command", record.command}};
+  if (record.selection.partial()) run["selection"] = toJson(record.selection);
+  if (!record.rerun.empty()) run["rerun"] = record.rerun;
+  return run;
 }
 
 }  // namespace

@@ -208,7 +208,11 @@ Status readRun(const Json& json, Record& record) {
   r.read("allow_unknown_sku", record.allowUnknownSku);
   r.read("overrides", record.overrides);
   r.read("command", record.command);
-  return r.status();
+  r.optional("rerun", record.rerun);
+  MUSTER_CHECK_OK(r.status());
+  if (!json.contains("selection")) return {};
+  MUSTER_TRY(record.selection, selectionFromJson(json["selection"], "record.run.selection"));
+  return {};
 }
 
 /// Calls `read(value)` for every member of the object `key`; a false return is reported as "must be

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace muster::testing {
 
 ProcessResult runMuster(std::vector<std::string> arguments, const ProcessOptions& options) {
@@ -33,6 +35,13 @@ Record recordIn(const std::filesystem::path& folder) {
     return {};
   }
   return std::move(record).value();
+}
+
+const StageRecord& stageOf(const Record& record, const std::string& name) {
+  for (const StageRecord& stage : record.stages)
+    if (stage.name == name) return stage;
+  ADD_FAILURE() << "no stage " << name;
+  return record.stages.front();
 }
 
 std::vector<Verdict> verdictsOf(const Record& record, Outcome outcome) {

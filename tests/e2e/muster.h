@@ -22,6 +22,9 @@ void copyIncluded(const std::string& of, const std::filesystem::path& folder);
 /// The record in a run folder; the test fails when there is none.
 Record recordIn(const std::filesystem::path& folder);
 
+/// The stage of this name; the test fails when there is none.
+const StageRecord& stageOf(const Record& record, const std::string& name);
+
 /// The verdicts of one outcome over all stages.
 std::vector<Verdict> verdictsOf(const Record& record, Outcome outcome);
 

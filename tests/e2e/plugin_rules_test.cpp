@@ -14,13 +14,6 @@ std::string disobedient(const std::string& name, int kind) {
          std::to_string(kind) + "\n[[stage.expect]]\nmetric = \"fake-disobey.value\"\nmin = 1\n";
 }
 
-const StageRecord& stageOf(const Record& record, const std::string& name) {
-  for (const StageRecord& stage : record.stages)
-    if (stage.name == name) return stage;
-  ADD_FAILURE() << "no stage " << name;
-  return record.stages.front();
-}
-
 TEST(PluginRules, ParametersAreListedWithTheirRange) {
   const auto result = runMuster(std::vector<std::string>{"plugins", "fake-disobey"} + withFakes());
   EXPECT_EQ(result.exitCode, 0) << result.err;

@@ -159,6 +159,7 @@ struct NodeSummary {
   std::string backend;
   bool simulated = false;
   std::string scenario;
+  std::string partial;  ///< what of its plan alone it ran (--only, --device); empty: all of it
   bool strict = false;
   bool allowUnknownSku = false;
   bool flakyAllowed = true;  ///< every flaky verdict's stage allows it

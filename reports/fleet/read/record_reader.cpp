@@ -186,6 +186,9 @@ class RecordReader::Impl {
     readOwnWaivers(record, names_, node, failures_);
     if (!failures_.ok()) return failures_.error();
     decideWaived(node, stages_.flakyAllowed());
+    // What a partial run failed counts against its node; what it passed says nothing for it.
+    if (node.acceptance == Acceptance::kPartial)
+      return damaged("it does not count as a run of the node: " + node.partial);
     keepText(names_.plans, planText_, node.planSha256);
     if (hasDigest(profileText_, node.profileSha256, names_.profiles))
       keepText(names_.profiles, profileText_, node.profileSha256);
@@ -298,16 +301,33 @@ class RecordReader::Impl {
     node.backend = textIn(fields, "backend");
     node.bootId = textIn(fields, "boot_id");
     node.strict = fields.flag("strict");
+    if (fields.has("selection")) readSelection(fields, node);
+    if (!failures_.ok()) return;
     node.resumed = fields.count("resumed");
     node.allowUnknownSku = fields.flag("allow_unknown_sku");
-    for (const dom::element item : fields.array("overrides")) {
+    node.overrides = textsIn(fields, "overrides");
+  }
+
+  void readSelection(Fields& fields, NodeSummary& node) {
+    Fields part(fields.object("selection"), failures_);
+    if (!failures_.ok()) return;
+    const Selection selection = {textsIn(part, "stages"), textsIn(part, "devices")};
+    if (failures_.ok() && !selection.partial())
+      failures_.fail("selection", "names neither stages nor devices");
+    node.partial = bounded(selection.text(), kFaultBytes);
+  }
+
+  std::vector<std::string> textsIn(Fields& fields, std::string_view key) {
+    std::vector<std::string> texts;
+    for (const dom::element item : fields.array(key)) {
       std::string_view text;
-      if (item.get(text) != simdjson::SUCCESS) failures_.fail("overrides", "must be texts");
-      if (node.overrides.size() >= kMostOverrides)
-        failures_.fail("overrides", fmt::format("holds more than {}", kMostOverrides));
-      if (!failures_.ok()) return;
-      node.overrides.push_back(bounded(text, kFaultBytes));
+      if (item.get(text) != simdjson::SUCCESS) failures_.fail(key, "must be texts");
+      if (texts.size() >= kMostOverrides)
+        failures_.fail(key, fmt::format("holds more than {}", kMostOverrides));
+      if (!failures_.ok()) break;
+      texts.push_back(bounded(text, kFaultBytes));
     }
+    return texts;
   }
 
   void readOutcome(Fields& fields, NodeSummary& node) {
@@ -359,6 +379,12 @@ class RecordReader::Impl {
       if (node.stages[i].name == stage.name) failures_.fail("name", "edited: two stages have this name");
   }
 
+  [[nodiscard]] bool hasSelectionStage(const NodeSummary& node) const {
+    return std::any_of(node.stages.begin(), node.stages.end(), [&](const StageSummary& stage) {
+      return names_.texts[stage.name] == kSelectionStage && stage.state == StageState::kSkipped;
+    });
+  }
+
   [[nodiscard]] Status check(const NodeSummary& node) const {
     const std::string why = contradictionIn(RecordClaim{.acceptance = node.acceptance,
                                                         .exitCode = node.exitCode,
@@ -370,6 +396,8 @@ class RecordReader::Impl {
                                                         .started = node.started,
                                                         .nodeRank = node.nodeRank,
                                                         .nodeCount = node.nodeCount,
+                                                        .partial = !node.partial.empty(),
+                                                        .selectionStage = hasSelectionStage(node),
                                                         .said = node.accounting,
                                                         .found = stages_.counted()});
     return why.empty() ? Status() : damaged("edited or truncated: " + why);

@@ -93,6 +93,7 @@ void decideWaived(NodeSummary& node, bool flakyAllowed) {
 Decision decideAnew(const NodeSummary& node, const Accounting& sum) {
   DecisionInput input;
   input.accounting = sum;
+  input.partial = node.partial;
   input.strict = node.strict;
   input.interrupted = wasInterrupted(node.acceptance, node.reasons);
   input.noGpuSkip = node.acceptance == Acceptance::kNoGpu;

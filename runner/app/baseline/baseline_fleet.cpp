@@ -173,6 +173,7 @@ class Gatherer {
     for (const auto& device : node.devices)
       if (device.name != node.devices.front().name)
         return "devices of several models: " + printable(kDevices.of(node, kShownDigits), 160);
+    if (!node.partial.empty()) return node.partial;
     return node.acceptance == Acceptance::kInterrupted ? "its run was interrupted" : "";
   }
 

@@ -62,6 +62,7 @@ Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext& cont
 void decideAgain(Record& record, const Accounting& accounting) {
   DecisionInput input;
   input.accounting = accounting;
+  input.partial = record.selection.text();
   input.strict = record.strict;
   input.interrupted = wasInterrupted(record.acceptance, record.reasons);
   input.noGpuSkip = record.acceptance == Acceptance::kNoGpu;

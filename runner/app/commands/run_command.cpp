@@ -11,6 +11,7 @@
 #include "runner/app/commands/plan_input.h"
 #include "runner/app/node/launch_position.h"
 #include "runner/app/node/node_run.h"
+#include "runner/app/node/partial_run.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/process/environment.h"
 #include "runner/app/process/interrupt.h"
@@ -49,6 +50,9 @@ std::vector<std::string> givenOtherwise(const RunOptions& asked, const RunOption
   if (asked.strict && !frozen.strict) options.emplace_back("--strict");
   if (asked.noGpuSkip && !frozen.noGpuSkip) options.emplace_back("--no-gpu=skip");
   if (!asked.scopes.empty() && asked.scopes != frozen.scopes) options.emplace_back("--scope");
+  const Selection &given = asked.selection, &kept = frozen.selection;
+  if (!given.stages.empty() && given.stages != kept.stages) options.emplace_back("--only");
+  if (!given.devices.empty() && given.devices != kept.devices) options.emplace_back("--device");
   if (!asked.skuFolders.empty() && absolutePaths(asked.skuFolders) != absolutePaths(frozen.skuFolders))
     options.emplace_back("--skus");
   return options;
@@ -93,6 +97,9 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
   reader.read("scenario", scenario);
   reader.read("sets", options.sets);
   reader.read("scopes", options.scopes);
+  options.selection = {};
+  reader.optional("only", options.selection.stages);
+  reader.optional("devices", options.selection.devices);
   reader.read("plugin_folders", plugins);
   reader.read("sku_folders", skus);
   reader.read("seed", options.seed);
@@ -241,9 +248,11 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
                                                setup.catalog, planOptions)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
+  MUSTER_CHECK_OK(checkSelection(setup.plan, options));
   MUSTER_TRY(setup.waivers, waiversOf(journal.run));
   const std::string node = journal.run.value("node", nodeName(asked));
   const int rank = journal.run.value("node_rank", 0), count = journal.run.value("node_count", 1);
+  MUSTER_CHECK_OK(checkBudget(setup.plan, options, count));
   if (options.scenario.empty() && (rank != position.nodeRank || count != position.nodeCount))
     return Error{ErrorCode::kUsage,
                  fmt::format("this run was node {} of {}, but was now started as node {} of {}; resume it "
@@ -307,6 +316,12 @@ Result<int> runSimulated(const RunSetup& setup, const RunOptions& options, const
   return std::accumulate(codes.begin(), codes.end(), static_cast<int>(kExitAccepted), worstExit);
 }
 
+/// Nodes of the run, simulated or real.
+int nodesOf(const RunOptions& options, const Launcher& position) {
+  if (options.scenario.empty()) return position.nodeCount;
+  return std::max(options.nodes, options.nodeCount.value_or(1));
+}
+
 Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& position) {
   if (!options.scenario.empty()) {
     MUSTER_TRY(const std::string scenario, readFile(options.scenario));
@@ -320,6 +335,8 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pos
   }
   MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
+  MUSTER_CHECK_OK(checkSelection(setup.plan, options));
+  MUSTER_CHECK_OK(checkBudget(setup.plan, options, nodesOf(options, position)));
   MUSTER_CHECK_OK(checkNamedProfile(setup, options));
   if (!options.waivers.empty()) {
     MUSTER_TRY(setup.waivers, readWaivers(options.waivers, systemClock().wallUnix()));

@@ -120,6 +120,8 @@ Result<int> add(const HistoryOptions& options) {
       fleet::RecordReader reader(names);
       reader.keepSpreads();
       auto node = slurm.read(reader, path);
+      if (node.ok() && !node->partial.empty())
+        node = Error{ErrorCode::kUsage, "it is no run of the whole plan: " + node->partial, ""};
       const Status whole = node.ok() ? checkKept(path) : Status(node.error());
       if (!whole.ok()) {
         ++bad;

@@ -51,9 +51,9 @@ Json launcherJson(const Launcher& position) {
 }
 
 bool wantsCluster(const Plan& plan, const RunOptions& options) {
-  if (!options.runsScope(Scope::kCluster)) return false;
-  return std::any_of(plan.stages.begin(), plan.stages.end(),
-                     [](const Stage& stage) { return stage.scope == Scope::kCluster; });
+  return std::any_of(plan.stages.begin(), plan.stages.end(), [&](const Stage& stage) {
+    return stage.scope == Scope::kCluster && options.runsStage(stage);
+  });
 }
 
 Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
@@ -79,6 +79,8 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
                       {"plan", plan.sha256},
                       {"overrides", join(overrides, " ")},
                       {"scopes", join(options.scopes, ",")},
+                      {"--only", join(options.selection.stages, ",")},
+                      {"--device", join(options.selection.devices, ",")},
                       {"seed", std::to_string(options.seed)}};
   for (const Stage& stage : plan.stages)
     if (stage.scope == Scope::kCluster) cluster.stages.insert(stage.name);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runner/app/node/outputs.h"
+#include "runner/app/node/partial_run.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/process/environment.h"
 #include "runner/app/process/interrupt.h"
@@ -17,6 +18,7 @@
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_mac.h"
 #include "runner/system/files.h"
@@ -66,6 +68,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
   node_.view = setup.view;
   node_.cluster = seat.cluster;
   node_.arrival = options.arrival;
+  node_.chosenDevices = options.selection.devices;
 
   record_.toolVersion = toolVersion();
   record_.buildId = buildId();
@@ -82,7 +85,9 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
   record_.overrides = setup.plan.overrides;
   record_.allowUnknownSku = setup.plan.allowUnknownSku;
   record_.strict = options.strict;
+  record_.selection = options.selection;
   record_.command = options.command;
+  record_.rerun = rerunCommandOf(setup.plan, options, seat.rank, seat.count);
   record_.launcher = std::move(seat.launcher);
   if (!options.fleetId.empty()) record_.launcher["fleet_id"] = options.fleetId;
   record_.environment = recordedEnvironment();
@@ -117,12 +122,17 @@ Result<Record> NodeRun::runToEnd() {
   }
   MUSTER_CHECK_OK(runStages(journal));
   if (journal != nullptr) judgeReboot(*journal);
+  if (record_.selection.partial()) {
+    const StageOutcome selection = selectionStage(record_.selection);
+    add(selection.record, selection.accounting);
+  }
   endWaivers();
   decideAll();
   if (!setup_.options->recordKey.empty()) record_.mac = macOf(record_, setup_.options->recordKey);
   MUSTER_CHECK_OK(writeOutputs(record_, folder_.path(), node_.tree.templates));
   MUSTER_CHECK_OK(folder_.settle());
   setup_.view->runEnded(record_, folder_.path());
+  tellPostponed();
   return std::move(record_);
 }
 
@@ -175,6 +185,7 @@ std::string NodeRun::whyNot(const Stage& stage) const {
   }
   if (!inventory_.problem.empty()) return inventory_.problem;
   for (const std::string& need : stage.needs) {
+    if (leavesOut(need)) continue;  // its result is not known here, and the run is no acceptance
     const auto it = outcomes_.find(need);
     if (it == outcomes_.end()) return "prerequisite stage " + need + " did not run";
     if (!satisfies(it->second))
@@ -193,11 +204,17 @@ void NodeRun::tellOthers(const Stage& stage, const std::string& why) {
 /// again.
 Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* interrupted) {
   const RunOptions& options = *setup_.options;
+  if (const std::string why = options.selection.whyLeftOut(stage.name, stage.scope); !why.empty())
+    return skippedStage(stage, false, why);
   if (!options.runsScope(stage.scope))
     return stageNotRun(stage, StageState::kElsewhere,
                        fmt::format("its scope is {}; this job runs scope {}", nameOf(stage.scope),
                                    join(options.scopes, ", ")));
+  // After the first stage without time none is begun: later ones may rely on it, whether they say so or not.
+  if (!postponed_.empty()) return postponed(stage, interrupted);
   const std::string reason = whyNot(stage);
+  if (reason.empty() && options.budget > 0 && stage.timeout * stage.attempts > options.budget - elapsed())
+    return postponed(stage, interrupted);
   if (!reason.empty()) {
     tellOthers(stage, reason);
     if (interrupted != nullptr) return StageOutcome{*interrupted, accountingOf(*interrupted)};
@@ -209,16 +226,51 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* inte
   if (node_.cluster != nullptr)
     if (const std::string strangers = node_.cluster->turnedAway(); !strangers.empty())
       outcome.record.log.push_back(strangers);
-  noteNeedsElsewhere(outcome.record);
+  noteOpenNeeds(stage, outcome.record);
   return outcome;
 }
 
-/// A prerequisite that runs in another job does not block this stage; the fleet checks both.
-void NodeRun::noteNeedsElsewhere(StageRecord& record) const {
-  for (const std::string& need : record.needs)
-    if (outcomes_.at(need) == Outcome::kElsewhere)
-      record.log.push_back(
-          fmt::format("it needs {}, which runs in another job; its result is not known here", need));
+double NodeRun::elapsed() const {
+  return node_.simulated() ? progress_.virtualNow - virtualBegun_ : systemClock().now() - begun_;
+}
+
+/// What a stage had failed when the run was interrupted in it stands until it runs again.
+StageOutcome NodeRun::postponed(const Stage& stage, const StageRecord* interrupted) {
+  postponed_.push_back(stage.name);
+  if (interrupted != nullptr) return StageOutcome{*interrupted, accountingOf(*interrupted)};
+  return skippedStage(
+      stage, true,
+      fmt::format("no time was left for it (--budget {})", formatQuantity(setup_.options->budget, "s")));
+}
+
+void NodeRun::tellPostponed() const {
+  if (postponed_.empty()) return;
+  const auto& stages = setup_.plan.stages;
+  const auto next = std::find_if(stages.begin(), stages.end(),
+                                 [&](const Stage& stage) { return stage.name == postponed_.front(); });
+  setup_.view->note(
+      fmt::format("not run yet: {}; stage {} needs a budget of at least {} (its timeout); continue with {} "
+                  "--budget DURATION",
+                  printable(join(postponed_, ", "), 1000), next->name,
+                  formatQuantity(next->timeout * next->attempts, "s"),
+                  resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
+}
+
+bool NodeRun::leavesOut(const std::string& name) const {
+  const auto& stages = setup_.plan.stages;
+  const auto at = std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return s.name == name; });
+  return at != stages.end() && !record_.selection.whyLeftOut(name, at->scope).empty();
+}
+
+/// A prerequisite that runs in another job, or that a partial run leaves out, does not block this stage; the
+/// fleet checks both jobs, and a partial run accepts nothing.
+void NodeRun::noteOpenNeeds(const Stage& stage, StageRecord& record) const {
+  for (const std::string& need : stage.needs) {
+    const bool leftOut = leavesOut(need);
+    if (!leftOut && outcomes_.at(need) != Outcome::kElsewhere) continue;
+    record.log.push_back(fmt::format("it needs {}, which {}; its result is not known here", need,
+                                     leftOut ? "this partial run left out" : "runs in another job"));
+  }
 }
 
 Status NodeRun::runStages(const Journal* earlier) {
@@ -237,6 +289,7 @@ Status NodeRun::runStages(const Journal* earlier) {
     const Stage& stage = setup_.plan.stages[order[i]];
     if (const auto it = done.find(stage.name); it != done.end()) {
       takeDone(*it->second);
+      virtualBegun_ = progress_.virtualNow;
       continue;
     }
     setup_.view->stageStarted({i, order.size(), stage.name,
@@ -249,8 +302,11 @@ Status NodeRun::runStages(const Journal* earlier) {
         interrupted = &it->second;
     MUSTER_TRY(StageOutcome outcome, runOne(stage, interrupted));
     waive(outcome);
-    // An interrupted stage is not finished: it is in this record, and a resumed run runs it again.
-    if (node_.cancelled->load()) {
+    // An interrupted stage is not finished, nor is one that had no time: it is in this record, and a resumed
+    // run runs it again.
+    if (contains(postponed_, stage.name)) {
+      add(outcome.record, outcome.accounting);
+    } else if (node_.cancelled->load()) {
       MUSTER_CHECK_OK(keepFailures(outcome.record));
       add(outcome.record, outcome.accounting);
     } else {
@@ -294,6 +350,7 @@ void NodeRun::decideAll() {
   const Plan& plan = setup_.plan;
   DecisionInput input;
   input.accounting = record_.accounting;
+  input.partial = record_.selection.text();
   input.strict = setup_.options->strict;
   input.interrupted = node_.cancelled->load();
   input.unknownSku = !profile_.has_value();
@@ -311,6 +368,11 @@ void NodeRun::decideAll() {
   record_.acceptance = decision.acceptance;
   record_.exitCode = decision.exitCode;
   record_.reasons = decision.reasons;
+  if (!postponed_.empty())
+    record_.reasons.insert(
+        record_.reasons.begin(),
+        fmt::format("the time budget of {} (--budget) ended before {}; resume the run",
+                    formatQuantity(setup_.options->budget, "s"), printable(join(postponed_, ", "), 1000)));
   if (!inventory_.problem.empty()) record_.reasons.insert(record_.reasons.begin(), inventory_.problem);
   record_.finished = finishedAt(record_.started, systemClock().now() - begun_, systemClock().wallUnix(),
                                 record_.resumed > 0);

@@ -68,11 +68,15 @@ class NodeRun {
   Status resumeInventory(const JournalStage& kept);
   Status checkSameNode(const NodeInventory& kept);
   Status chooseProfile(NodeInventory& inventory);
-  void announce(const NodeInventory& inventory);
+  Status announce(const NodeInventory& inventory);
   Status runStages(const Journal* earlier);
   Result<StageOutcome> runOne(const Stage& stage, const StageRecord* interrupted);
   Status keepFailures(const StageRecord& interrupted);
-  void noteNeedsElsewhere(StageRecord& record) const;
+  void noteOpenNeeds(const Stage& stage, StageRecord& record) const;
+  [[nodiscard]] bool leavesOut(const std::string& stage) const;
+  [[nodiscard]] double elapsed() const;
+  StageOutcome postponed(const Stage& stage, const StageRecord* interrupted);
+  void tellPostponed() const;
   /// Why a stage does not run: a need that did not pass, no devices, an interruption; empty when it may.
   [[nodiscard]] std::string whyNot(const Stage& stage) const;
   void tellOthers(const Stage& stage, const std::string& why);
@@ -92,6 +96,8 @@ class NodeRun {
   std::optional<Profile> profile_;  ///< the frozen one
   NodeInventory inventory_;
   std::map<std::string, Outcome> outcomes_;  ///< of ended stages, for `needs`
+  std::vector<std::string> postponed_;       ///< stages that --budget left no time for
+  double virtualBegun_ = 0;                  ///< sim: virtual time when this start of the run began
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 
 #include "runner/app/node/inventory_changes.h"
 #include "runner/app/node/node_run.h"
+#include "runner/app/node/partial_run.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/record/evidence_json.h"
@@ -80,6 +81,8 @@ Status NodeRun::freeze(const Journal* earlier) {
                               {"waivers_path", setup_.waivers.path},
                               {"waivers_text", setup_.waivers.text},
                               {"scopes", options.scopes},
+                              {"only", options.selection.stages},
+                              {"devices", options.selection.devices},
                               {"fleet_id", options.fleetId},
                               {"node_names", options.nodeNames},
                               {"node_rank", node_.nodeRank},
@@ -117,7 +120,7 @@ Status NodeRun::chooseProfile(NodeInventory& inventory) {
 }
 
 /// Puts what is known of the node into the record and shows it.
-void NodeRun::announce(const NodeInventory& inventory) {
+Status NodeRun::announce(const NodeInventory& inventory) {
   inventory_ = inventory;
   if (profile_) {
     progress_.profile = &*profile_;
@@ -125,6 +128,7 @@ void NodeRun::announce(const NodeInventory& inventory) {
                        profile_->includes};
   }
   useInventory(inventory, node_.simulated(), progress_);
+  if (inventory.problem.empty()) MUSTER_CHECK_OK(checkDevices(record_.selection, progress_.devices));
   const PlanNetwork& network = setup_.plan.network;
   addNetworkPeaks(network.rails, network.railBandwidth, progress_.devices.size(), node_.nodeCount,
                   progress_.judge.peaks);
@@ -140,7 +144,10 @@ void NodeRun::announce(const NodeInventory& inventory) {
           fmt::format("warning: {}={}: this library is loaded into every process of the run and can change "
                       "results; unset it unless intended",
                       name, printable(found->second, 200)));
+  if (record_.selection.partial())
+    setup_.view->note(record_.selection.text() + "; its result is no acceptance of the node");
   progress_.announced = true;
+  return {};
 }
 
 Status NodeRun::takeInventory() {
@@ -152,7 +159,7 @@ Status NodeRun::takeInventory() {
   if (node_.simulated() && inventory.problem.starts_with(node_.scenario.string() + ":"))
     return Error{ErrorCode::kUsage, inventory.problem, ""};
   MUSTER_CHECK_OK(chooseProfile(inventory));
-  announce(inventory);
+  MUSTER_CHECK_OK(announce(inventory));
   expectDevices(inventory, progress_.profile, evidence);
   outcome.accounting = judgeInto(outcome.record, evidence, progress_.judge);
   outcome.record.measurements = std::move(evidence.measurements);
@@ -187,7 +194,7 @@ Status NodeRun::resumeInventory(const JournalStage& kept) {
     MUSTER_CHECK_OK(checkOrigin(*profile_, !node_.scenario.empty()));
   }
   MUSTER_CHECK_OK(checkSameNode(inventory));
-  announce(inventory);
+  MUSTER_CHECK_OK(announce(inventory));
   return {};
 }
 

@@ -11,6 +11,7 @@
 
 #include "runner/app/view/view.h"
 #include "runner/plan/plan.h"
+#include "runner/record/selection.h"
 
 namespace muster {
 
@@ -23,6 +24,7 @@ struct RunOptions {
   std::string sku;                 ///< overrides the plan's; empty: as the plan says
   std::vector<std::string> sets;
   std::vector<std::string> scopes;  ///< --scope device,node: names of Scope; empty: all
+  Selection selection;              ///< --only, --device
   std::vector<std::filesystem::path> pluginFolders;
   std::vector<std::filesystem::path> skuFolders;
   int nodes = 1;                 ///< simulated nodes
@@ -34,6 +36,7 @@ struct RunOptions {
   std::string recordKey;  ///< this node's key, from the file of --record-key; empty: a record without MAC
   std::string fleetId;    ///< --fleet-id: of the run over many nodes that this one belongs to
   double arrival = 0;     ///< seconds that a cluster stage waits for all nodes; 0: the stage's timeout
+  double budget = 0;      ///< --budget: seconds that this start of the run may take; 0: any number
   double lostAfter = 10;  ///< seconds without a heartbeat after which a node counts as lost
   uint64_t seed = 42;
   bool seedGiven = false;  ///< by --seed; else the one above is what a new run takes
@@ -44,6 +47,9 @@ struct RunOptions {
 
   [[nodiscard]] bool runsScope(Scope scope) const {
     return scopes.empty() || std::find(scopes.begin(), scopes.end(), nameOf(scope)) != scopes.end();
+  }
+  [[nodiscard]] bool runsStage(const Stage& stage) const {
+    return runsScope(stage.scope) && selection.whyLeftOut(stage.name, stage.scope).empty();
   }
 };
 

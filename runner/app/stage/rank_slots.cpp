@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "runner/core/text.h"
+
 namespace muster {
 namespace {
 
@@ -39,6 +41,12 @@ std::vector<RankSlot> slotsFor(const std::vector<RankSlot>& devices, const Stage
   }
   shareProcessors(slots);
   return slots;
+}
+
+void keepOnly(const std::vector<std::string>& devices, std::vector<RankSlot>& slots) {
+  if (devices.empty()) return;
+  std::erase_if(slots, [&](const RankSlot& slot) { return !contains(devices, slot.device); });
+  for (size_t i = 0; i < slots.size(); ++i) slots[i].rank = static_cast<int>(i);
 }
 
 }  // namespace muster

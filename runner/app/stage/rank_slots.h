@@ -2,6 +2,7 @@
 // Which ranks a stage has on this node, and what each is bound to.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "runner/app/stage/frame_collector.h"
@@ -13,5 +14,8 @@ namespace muster {
 /// a part of its processors each, as long as there is one for each. The single rank of a node-scope stage is
 /// bound to nothing.
 std::vector<RankSlot> slotsFor(const std::vector<RankSlot>& devices, const Stage& stage);
+
+/// Leaves those on `devices`, numbered anew from 0; all of them where it names none.
+void keepOnly(const std::vector<std::string>& devices, std::vector<RankSlot>& slots);
 
 }  // namespace muster

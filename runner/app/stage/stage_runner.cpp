@@ -203,7 +203,10 @@ Status answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
 
 Outcome worstOutcome(const std::vector<Verdict>& verdicts) {
   Outcome worst = Outcome::kPass;
-  for (const Verdict& verdict : verdicts) worst = std::min(worst, verdict.outcome);
+  for (const Verdict& verdict : verdicts) {
+    const bool lacksPeers = verdict.outcome == Outcome::kSkipped && verdict.expectation && !verdict.required;
+    if (!lacksPeers) worst = std::min(worst, verdict.outcome);
+  }
   return worst;
 }
 
@@ -243,6 +246,8 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
       MUSTER_CHECK_OK(applyStageParams(*progress.profile, *test, stage.plugin + "." + stage.test, c));
 
   StageHere here{node, progress, stage, *plugin, *test, slotsFor(progress.devices, stage), {}};
+  const size_t all = here.slots.size();
+  if (stage.scope == Scope::kDevice) keepOnly(node.chosenDevices, here.slots);
   here.place.localSize = here.place.worldSize = static_cast<int>(here.slots.size());
   StageOutcome outcome{beginRecord(stage), {}};
   StageRecord& record = outcome.record;
@@ -267,6 +272,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   StageEvidence evidence =
       expectedEvidence(stage, *plugin, *test, node.backend, here.place.worldSize,
                        stage.scope == Scope::kCluster ? node.nodeCount : 1, progress.profile);
+  evidence.peersMissing = here.slots.size() < all;
 
   const double virtualStart = progress.virtualNow;
 

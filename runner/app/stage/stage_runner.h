@@ -35,7 +35,8 @@ struct NodeConfig {
   int nodeRank = 0;
   int nodeCount = 1;
   uint64_t seed = 42;
-  int processes = 0;  ///< simulated: at a time, of ranks
+  std::vector<std::string> chosenDevices;  ///< --device: only these in stages of scope device; empty: all
+  int processes = 0;                       ///< simulated: at a time, of ranks
   const std::atomic<bool>* cancelled = nullptr;
   RunView* view = nullptr;
   ClusterLink* cluster =
@@ -103,7 +104,8 @@ Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const J
 /// Asks the plan's Lua predicates about the evidence's measurements and puts the answers into `context`.
 Status answerPredicates(const StageEvidence& evidence, JudgeContext& context);
 
-/// The worst outcome, in the order of the table; pass when there is none.
+/// The worst outcome, in the order of the table; pass when there is none. A limit whose peers are not there
+/// says nothing of its stage: what needs the stage may run.
 Outcome worstOutcome(const std::vector<Verdict>& verdicts);
 
 }  // namespace muster

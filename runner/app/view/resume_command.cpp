@@ -2,7 +2,7 @@
 // Builds the command that resumes a run.
 #include "runner/app/view/resume_command.h"
 
-#include "runner/dispatch/start_host.h"
+#include "runner/core/shell_command.h"
 
 namespace muster {
 

@@ -49,5 +49,20 @@ TEST(SlotsFor, HasNoRankWithoutADevice) {
   EXPECT_TRUE(slotsFor({}, {}).empty());
 }
 
+TEST(KeepOnly, LeavesAllRanksOfTheChosenDevicesAndNumbersThemAnew) {
+  Stage stage;
+  stage.ranks = 6;
+  auto slots = slotsFor({device("gpu0", {}), device("gpu1", {}), device("gpu2", {})}, stage);
+  const auto all = slots;
+  keepOnly({}, slots);
+  EXPECT_EQ(slots.size(), all.size());
+  keepOnly({"gpu2", "gpu9"}, slots);
+  ASSERT_EQ(slots.size(), 2U);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    EXPECT_EQ(slots[i].device, "gpu2");
+    EXPECT_EQ(slots[i].rank, static_cast<int>(i));
+  }
+}
+
 }  // namespace
 }  // namespace muster

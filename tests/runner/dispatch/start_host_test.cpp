@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rerun command as a shell reads it.
+// What starting a host reports.
 #include "runner/dispatch/start_host.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/support/process.h"
-
 namespace muster {
 namespace {
-
-TEST(StartHost, QuotesCommandsForTheShell) {
-  EXPECT_EQ(shellCommand({"/bin/muster-host", "--request", "/out/a.json"}),
-            "/bin/muster-host --request /out/a.json");
-  const std::vector<std::string> nasty{"printf", "%s|", "a b", "it's", "$(echo x)", "", "new\nline"};
-  EXPECT_EQ(testing::runProcess({"/bin/sh", "-c", shellCommand(nasty)}).out,
-            "a b|it's|$(echo x)||new\nline|");
-}
 
 TEST(StartHost, NamesWhatCannotBeStarted) {
   const Result<SpawnedHost> host = spawnHost({"/nowhere/muster-host"});

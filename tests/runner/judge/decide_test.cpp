@@ -166,5 +166,32 @@ TEST(AcceptanceNames, AreThoseOfTheRecord) {
   EXPECT_FALSE(fromName<Acceptance>("fine").has_value());
 }
 
+/// Whatever else a partial run holds, and whether or not whoever counts it knows that it is one.
+TEST(Decide, NeverAcceptsAPartialRun) {
+  for (int i = 0; i < kOutcomeCount; ++i)
+    for (const bool told : {true, false})
+      for (const bool flag : {true, false}) {
+        DecisionInput input = nodeWith({static_cast<Outcome>(i), Outcome::kSkipped});
+        input.accounting.requiredSkips = 1;  // of kSelectionStage
+        input.flakyAllowed = input.allowUnknownSku = flag;
+        if (told) input.partial = "partial run";
+        const Decision decision = decide(input);
+        EXPECT_NE(decision.acceptance, Acceptance::kAccepted) << i;
+        EXPECT_NE(decision.exitCode, 0) << i;
+      }
+  DecisionInput clean = nodeWith({Outcome::kSkipped});
+  clean.accounting.requiredSkips = 1;
+  clean.partial = "partial run";
+  expectDecision(clean, Acceptance::kPartial, 3);
+  EXPECT_THAT(decide(clean).reasons, ElementsAre("partial run"));
+  clean.accounting.requiredSkips = 2;
+  expectDecision(clean, Acceptance::kIncomplete, 3);
+  DecisionInput failed = nodeWith({Outcome::kFail, Outcome::kSkipped});
+  failed.accounting.requiredSkips = 1;
+  failed.partial = "partial run";
+  expectDecision(failed, Acceptance::kRejected, 1);
+  EXPECT_THAT(decide(failed).reasons, ElementsAre("1 requirement was not met", "partial run"));
+}
+
 }  // namespace
 }  // namespace muster

@@ -104,5 +104,23 @@ TEST(Within, ManyRanksAreComparedWithOneMedian) {
   EXPECT_EQ(judgement.accounting.of(Outcome::kFail), 2u);
 }
 
+/// Neither alone nor beside the others that a partial run chose: they may share its fault.
+TEST(Within, IsNotJudgedWhereAPartialRunLeftOutPeers) {
+  for (const auto& values : {std::vector<double>{700}, {700, 500}, {600, 600, 600}})
+    for (const auto peers : {PeerGroup::kNode, PeerGroup::kFleet}) {
+      Expectation e = within(0.03);
+      e.peers = peers;
+      Story story = nodeOf(values, e);
+      story.evidence.peersMissing = true;
+      const StageJudgement judgement = judgeStage(story.evidence, {});
+      for (const Verdict& v : judgement.verdicts) {
+        EXPECT_EQ(v.outcome, Outcome::kSkipped);
+        EXPECT_FALSE(v.required);
+        EXPECT_NE(v.detail.find("this partial run left out other devices"), std::string::npos) << v.detail;
+      }
+      EXPECT_EQ(judgement.verdicts.size(), values.size());
+    }
+}
+
 }  // namespace
 }  // namespace muster

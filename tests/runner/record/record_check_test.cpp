@@ -131,5 +131,30 @@ TEST(SafePath, StaysInsideTheFolder) {
   EXPECT_FALSE(isSafeRelativePath(std::string_view("a\0b", 3)));
 }
 
+TEST(RecordCheck, RefusesAPartialRunThatHidesIt) {
+  EXPECT_TRUE(checkRecord(testing::partialRecord()).ok());
+  const auto partial = testing::partialRecord();
+  expectContradiction(
+      partial, [](Record& r) { r.selection = {}; }, "run.selection is missing");
+  expectContradiction(
+      partial,
+      [](Record& r) {
+        r.stages.pop_back();
+        settle(r);
+      },
+      "missing or not skipped");
+  expectContradiction(
+      partial, [](Record& r) { r.stages.back().state = StageState::kRan; }, "missing or not skipped");
+  expectContradiction(
+      partial,
+      [](Record& r) {
+        r.acceptance = Acceptance::kAccepted;
+        r.exitCode = 0;
+      },
+      "a partial run is accepted");
+  expectContradiction(
+      sickRecord(), [](Record& r) { r.acceptance = Acceptance::kPartial; }, "called partial");
+}
+
 }  // namespace
 }  // namespace muster

@@ -78,6 +78,7 @@ TEST(RecordSchema, AdmitsWhatIsWritten) {
   EXPECT_EQ(problems(plain(healthyRecord())), "");
   EXPECT_EQ(problems(plain(sickRecord())), "");
   EXPECT_EQ(problems(plain(testing::rejudgedRecord())), "");
+  EXPECT_EQ(problems(plain(testing::partialRecord())), "");
 }
 
 TEST(RecordSchema, AdmitsAnEmptyRun) {

@@ -413,6 +413,30 @@ Record rejudgedRecord() {
   return record;
 }
 
+Record partialRecord() {
+  Record record = healthyRecord();
+  record.selection = {{"gemm"}, {"gpu5"}};
+  record.rerun = {"muster", "run", "/plans/node.toml"};
+  StageRecord selection;
+  selection.name = kSelectionStage;
+  selection.scope = Scope::kNode;
+  selection.state = StageState::kSkipped;
+  selection.outcome = Outcome::kSkipped;
+  selection.reason = record.selection.text();
+  Verdict skip;
+  skip.outcome = Outcome::kSkipped;
+  skip.stage = selection.name;
+  skip.observed = skip.limit = skip.margin = std::numeric_limits<double>::quiet_NaN();
+  skip.detail = selection.reason;
+  selection.verdicts.push_back(skip);
+  record.stages.push_back(selection);
+  settle(record);
+  record.acceptance = Acceptance::kPartial;
+  record.exitCode = 3;
+  record.reasons = {record.selection.text()};
+  return record;
+}
+
 Record sickRecord() {
   Record record = baseRecord(kHostileName);
   record.scenario = "h100x8-one-slow-gpu";

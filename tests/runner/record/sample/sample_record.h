@@ -22,6 +22,9 @@ Record sickRecord();
 /// The healthy one as `muster judge --sku` makes it.
 Record rejudgedRecord();
 
+/// The healthy one as a partial run of gemm on gpu5.
+Record partialRecord();
+
 /// Recounts the accounting and settles stage outcomes after verdicts were changed.
 void settle(Record& record);
 

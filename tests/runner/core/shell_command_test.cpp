@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands as a shell reads them.
+#include "runner/core/shell_command.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/process.h"
+
+namespace muster {
+namespace {
+
+TEST(ShellCommand, QuotesWords) {
+  EXPECT_EQ(shellCommand({"/bin/muster-host", "--request", "/out/a.json"}),
+            "/bin/muster-host --request /out/a.json");
+  const std::vector<std::string> nasty{"printf", "%s|", "a b", "it's", "$(echo x)", "", "new\nline"};
+  EXPECT_EQ(testing::runProcess({"/bin/sh", "-c", shellCommand(nasty)}).out,
+            "a b|it's|$(echo x)||new\nline|");
+}
+
+}  // namespace
+}  // namespace muster
