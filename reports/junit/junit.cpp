@@ -8,6 +8,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/record/concessions.h"
 #include "runner/record/deviations.h"
 #include "runner/record/markup.h"
 
@@ -180,8 +181,10 @@ std::string stageSuite(const Record& record, const StageRecord& stage, Counts& t
 std::string runProperties(const Record& record) {
   std::string text = "    <properties>\n";
   text += property("simulated", record.simulated ? "SIMULATED by scenario " + record.scenario : "no");
-  text += property("acceptance", nameOf(record.acceptance)) +
+  text += property("acceptance", nameOf(record.acceptance)) + property("verdict", verdictText(record)) +
           property("exit_code", std::to_string(record.exitCode));
+  for (const Concession& concession : concessionsOf(record))
+    text += property("concession", concession.text());
   text += property("expected", std::to_string(record.accounting.expected));
   text += property("plan", record.plan.name) + property("plan_sha256", record.plan.sha256);
   text += property("profile", record.profile.name) + property("run", record.runId);
@@ -197,7 +200,7 @@ std::string acceptanceSuite(const Record& record, Counts& total) {
   Counts counts;
   std::string result;
   const std::string message =
-      escapeAttribute(fmt::format("{}: {}", nameOf(record.acceptance), join(record.reasons, "; ")));
+      escapeAttribute(fmt::format("{}: {}", verdictText(record), join(record.reasons, "; ")));
   if (record.acceptance == Acceptance::kRejected)
     result = fmt::format("      <failure message=\"{}\" type=\"rejected\"/>\n", message);
   else if (record.acceptance == Acceptance::kNoGpu)

@@ -9,6 +9,7 @@
 #include "reports/terminal/wrap.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/concessions.h"
 #include "runner/record/deviations.h"
 
 namespace muster {
@@ -89,9 +90,8 @@ std::string countsText(const Accounting& accounting, const Paint& paint) {
 }
 
 void addVerdict(Page& page, const Record& record) {
-  const std::string verdict =
-      upperCase(record.acceptance == Acceptance::kNoGpu ? "no GPU" : nameOf(record.acceptance));
-  page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
+  page.out +=
+      "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdictText(record)));
   if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
   if (!record.imported.empty()) page.out += " " + page.paint("1;30;43", " IMPORTED ");
   page.out += fmt::format("  exit code {}\n", record.exitCode);
@@ -100,6 +100,8 @@ void addVerdict(Page& page, const Record& record) {
   for (const std::string& text : importedTexts(record)) page.line("IMPORTED " + text, 1);
   if (!record.rejudged.empty()) page.line("RE-JUDGED: " + rejudgedText(record), 1);
   for (const auto& reason : record.reasons) page.line("- " + reason, 1);
+  for (const Concession& concession : concessionsOf(record))
+    page.line("- concession: " + concession.text(), 1);
   page.out += "\n";
 }
 
