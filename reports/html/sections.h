@@ -23,7 +23,6 @@ class Sources {
   std::map<std::string, int> numbers_;
 };
 
-void addSummary(View& page, const Record& record);
 void addDeviations(View& page, const Record& record, Sources& sources);
 void addStages(View& page, const Record& record, Sources& sources);
 void addNotJudged(View& page, const Record& record, Sources& sources);

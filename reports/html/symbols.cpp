@@ -2,8 +2,6 @@
 // Maps outcomes and acceptances to symbols.
 #include "reports/html/symbols.h"
 
-#include <cctype>
-
 namespace muster {
 
 const char* outcomeSymbol(Outcome outcome) {
@@ -36,13 +34,6 @@ const char* acceptanceSymbol(Acceptance acceptance) {
   if (acceptance == Acceptance::kAccepted) return "✓";
   if (acceptance == Acceptance::kRejected) return "✕";
   return "!";
-}
-
-std::string acceptanceText(Acceptance acceptance) {
-  std::string text;
-  for (const char c : std::string_view(nameOf(acceptance)))
-    text += c == '-' ? ' ' : static_cast<char>(std::toupper(c));
-  return text;
 }
 
 std::string acceptanceMeaning(Acceptance acceptance, size_t waived) {

@@ -11,6 +11,8 @@
 #include "runner/core/units.h"
 #include "runner/record/concessions.h"
 #include "runner/record/deviations.h"
+#include "runner/record/incidents.h"
+#include "runner/record/peer_distance.h"
 
 namespace muster {
 namespace {
@@ -138,10 +140,12 @@ std::string itemText(const DeviationItem& item, bool withStage, bool withCase, b
   if (withCase && !caseText(verdict).empty()) parts.push_back(caseText(verdict));
   std::string text = join(parts, " ");
   text += (text.empty() ? "" : ": ") +
-          (verdict.observedText.empty() ? std::string("nothing") : verdict.observedText);
+          (verdict.observedText.empty() ? std::string("nothing") : measuredText(*item.stage, verdict));
   if (withWanted) text += ", required " + wantedText(verdict);
-  const std::string margin = marginText(verdict);
-  return margin.empty() ? text : text + " (" + margin + ")";
+  std::vector<std::string> distances;
+  for (const std::string& distance : {marginText(verdict), peerDistance(*item.stage, verdict).text()})
+    if (!distance.empty()) distances.push_back(distance);
+  return distances.empty() ? text : text + " (" + join(distances, "; ") + ")";
 }
 
 void addFigures(Page& page, const Deviation& deviation) {
@@ -182,12 +186,26 @@ void addDeviation(Page& page, const Deviation& deviation) {
   page.field("fault", deviation.firstFault());
   for (const auto* origin : deviation.origins()) page.field("source", origin->source);
   for (const auto& remedy : deviation.remedies()) page.field("remedy", remedy);
-  std::string last;
-  for (const auto& item : deviation.items) {
-    if (item.rank == nullptr || item.rank->rerun == last) continue;
-    last = item.rank->rerun;
-    page.command("rerun", last);
-  }
+  for (const std::string& command : deviation.reruns()) page.command("rerun", command);
+}
+
+/// A further finding of one incident, in a line.
+void addAlso(Page& page, const Deviation& deviation) {
+  const DeviationItem& worst = deviation.worst();
+  const std::string where = deviation.stages().size() > 1 ? "stages " + join(deviation.stages(), ", ")
+                                                          : "stage " + deviation.stages().front();
+  const Verdict& verdict = *worst.verdict;
+  if (verdict.metric.empty())
+    page.field("also", fmt::format("{}: {}", where, verdict.detail));
+  else
+    page.field("also", fmt::format("{} in {}: {}, required {}", verdict.metric, where,
+                                   itemText(worst, false, true, false), wantedText(verdict)));
+}
+
+void addIncident(Page& page, const Incident& incident) {
+  addDeviation(page, incident.main());
+  for (size_t i = 1; i < incident.findings.size(); ++i) addAlso(page, incident.findings[i]);
+  if (!incident.notRun.empty()) page.line(incident.notRunText(), 4);
 }
 
 void addNotJudged(Page& page, const Record& record) {
@@ -240,7 +258,7 @@ std::string renderSummary(const Record& record, bool colour, int width) {
   addVerdict(page, record);
   addRun(page, record);
   addStages(page, record);
-  for (const auto& deviation : deviations(record)) addDeviation(page, deviation);
+  for (const auto& incident : incidents(record)) addIncident(page, incident);
   addNotJudged(page, record);
   addWaived(page, record);
   addWaiverFile(page, record);
