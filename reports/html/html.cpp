@@ -51,6 +51,7 @@ View pageView(const Record& record, const std::string& digest, const Template& p
   addPunchList(page, record, document);
   addParts(page, record, document);
   addDeviations(page, record, sources);
+  addScorecard(page, record);
   addStages(page, record, sources);
   addNotJudged(page, record, sources);
   addWaivers(page, record, sources);

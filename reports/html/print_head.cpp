@@ -28,12 +28,15 @@ std::string cssString(const std::string& text) {
 }  // namespace
 
 std::string printHead(const Record& record, const std::string& digest) {
-  const std::string mark = record.simulated ? "SIMULATED  " : record.imported.empty() ? "" : "IMPORTED  ";
+  const std::string mark = record.simulated          ? "SIMULATED: no hardware was measured  "
+                           : record.imported.empty() ? ""
+                                                     : "IMPORTED  ";
   const std::string node = printable(record.node, kLongestName);
   const std::string run = printable(record.runId, kLongestName);
-  return fmt::format("\n@page {{ @top-left {{ content: {}; }} @top-right {{ content: {}; }} }}\n",
-                     cssString(mark + node),
-                     cssString(fmt::format("run {}  record {}", run, digest.substr(0, 16))));
+  return fmt::format(
+      "\n@page simulated {{ @top-center {{ content: none; }} }}\n@page {{ @top-left {{ content: {}; }} "
+      "@top-right {{ content: {}; }} }}\n",
+      cssString(mark + node), cssString(fmt::format("run {}  record {}", run, digest.substr(0, 16))));
 }
 
 }  // namespace muster

@@ -39,7 +39,8 @@ const char* acceptanceSymbol(Acceptance acceptance) {
 std::string acceptanceMeaning(Acceptance acceptance, size_t waived) {
   switch (acceptance) {
     case Acceptance::kAccepted:
-      return std::string("All requirements were met") + (waived == 0 ? "." : " or waived; see the waivers.");
+      return std::string("All requirements were met") +
+             (waived == 0 ? "." : " or waived; see the concessions.");
     case Acceptance::kRejected:
       return "At least one requirement was not met.";
     case Acceptance::kIncomplete:

@@ -264,7 +264,7 @@ std::vector<Deviation> deviations(const Record& record) {
     return blocks || verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky;
   });
   if (!lacksSku(record)) return found;
-  found.push_back(unknownSku(record));
+  found.insert(found.begin(), unknownSku(record));
   sortWorstFirst(found);
   return found;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "runner/core/statistics.h"
 #include "runner/core/units.h"
 
 namespace muster {

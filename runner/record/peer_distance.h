@@ -2,17 +2,17 @@
 // How far a value lies from those of the other devices of its node.
 #pragma once
 
+#include <limits>
 #include <string>
 
-#include "runner/core/statistics.h"
 #include "runner/record/record.h"
 
 namespace muster {
 
 /// Without at least two peers with a value there is no distance.
 struct PeerDistance {
-  double median = kNaN;  ///< of the peers, in the base unit
-  double share = kNaN;   ///< (value - median) / |median|
+  double median = std::numeric_limits<double>::quiet_NaN();  ///< of the peers, in the base unit
+  double share = std::numeric_limits<double>::quiet_NaN();   ///< (value - median) / |median|
   size_t peers = 0;
   std::string unit;
 
