@@ -9,7 +9,10 @@
 #include "reports/terminal/wrap.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/concessions.h"
 #include "runner/record/deviations.h"
+#include "runner/record/incidents.h"
+#include "runner/record/peer_distance.h"
 #include "runner/record/rerun.h"
 
 namespace muster {
@@ -90,9 +93,8 @@ std::string countsText(const Accounting& accounting, const Paint& paint) {
 }
 
 void addVerdict(Page& page, const Record& record) {
-  const std::string verdict =
-      upperCase(record.acceptance == Acceptance::kNoGpu ? "no GPU" : nameOf(record.acceptance));
-  page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
+  page.out +=
+      "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdictText(record)));
   if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
   if (!record.imported.empty()) page.out += " " + page.paint("1;30;43", " IMPORTED ");
   if (record.selection.partial() && record.acceptance != Acceptance::kPartial)
@@ -103,6 +105,8 @@ void addVerdict(Page& page, const Record& record) {
   for (const std::string& text : importedTexts(record)) page.line("IMPORTED " + text, 1);
   if (!record.rejudged.empty()) page.line("RE-JUDGED: " + rejudgedText(record), 1);
   for (const auto& reason : record.reasons) page.line("- " + reason, 1);
+  for (const Concession& concession : concessionsOf(record))
+    page.line("- concession: " + concession.text(), 1);
   page.out += "\n";
 }
 
@@ -139,10 +143,12 @@ std::string itemText(const DeviationItem& item, bool withStage, bool withCase, b
   if (withCase && !caseText(verdict).empty()) parts.push_back(caseText(verdict));
   std::string text = join(parts, " ");
   text += (text.empty() ? "" : ": ") +
-          (verdict.observedText.empty() ? std::string("nothing") : verdict.observedText);
+          (verdict.observedText.empty() ? std::string("nothing") : measuredText(*item.stage, verdict));
   if (withWanted) text += ", required " + wantedText(verdict);
-  const std::string margin = marginText(verdict);
-  return margin.empty() ? text : text + " (" + margin + ")";
+  std::vector<std::string> distances;
+  for (const std::string& distance : {marginText(verdict), peerDistance(*item.stage, verdict).text()})
+    if (!distance.empty()) distances.push_back(distance);
+  return distances.empty() ? text : text + " (" + join(distances, "; ") + ")";
 }
 
 void addFigures(Page& page, const Deviation& deviation) {
@@ -157,18 +163,6 @@ void addFigures(Page& page, const Deviation& deviation) {
   if (deviation.items.size() > kMaxItems)
     page.field("", fmt::format("and {} more in report.html", deviation.items.size() - kMaxItems));
   page.field("required", deviation.commonWanted());
-}
-
-/// One partial run; where none can do it, each rank alone.
-void addReruns(Page& page, const Record& record, const Deviation& deviation) {
-  const std::string partial = rerunCommand(record, deviation);
-  if (!partial.empty()) return page.command("rerun", partial);
-  std::string last;
-  for (const auto& item : deviation.items) {
-    if (item.rank == nullptr || item.rank->rerun == last) continue;
-    last = item.rank->rerun;
-    page.command("rerun", last);
-  }
 }
 
 void addDeviation(Page& page, const Record& record, const Deviation& deviation) {
@@ -195,7 +189,26 @@ void addDeviation(Page& page, const Record& record, const Deviation& deviation) 
   page.field("fault", deviation.firstFault());
   for (const auto* origin : deviation.origins()) page.field("source", origin->source);
   for (const auto& remedy : deviation.remedies()) page.field("remedy", remedy);
-  addReruns(page, record, deviation);
+  for (const std::string& command : rerunCommands(record, deviation)) page.command("rerun", command);
+}
+
+/// A further finding of one incident, in a line.
+void addAlso(Page& page, const Deviation& deviation) {
+  const DeviationItem& worst = deviation.worst();
+  const std::string where = deviation.stages().size() > 1 ? "stages " + join(deviation.stages(), ", ")
+                                                          : "stage " + deviation.stages().front();
+  const Verdict& verdict = *worst.verdict;
+  if (verdict.metric.empty())
+    page.field("also", fmt::format("{}: {}", where, verdict.detail));
+  else
+    page.field("also", fmt::format("{} in {}: {}, required {}", verdict.metric, where,
+                                   itemText(worst, false, true, false), wantedText(verdict)));
+}
+
+void addIncident(Page& page, const Record& record, const Incident& incident) {
+  addDeviation(page, record, incident.main());
+  for (size_t i = 1; i < incident.findings.size(); ++i) addAlso(page, incident.findings[i]);
+  if (!incident.notRun.empty()) page.line(incident.notRunText(), 4);
 }
 
 void addNotJudged(Page& page, const Record& record) {
@@ -248,7 +261,7 @@ std::string renderSummary(const Record& record, bool colour, int width) {
   addVerdict(page, record);
   addRun(page, record);
   addStages(page, record);
-  for (const auto& deviation : deviations(record)) addDeviation(page, record, deviation);
+  for (const auto& incident : incidents(record)) addIncident(page, record, incident);
   addNotJudged(page, record);
   addWaived(page, record);
   addWaiverFile(page, record);

@@ -62,4 +62,9 @@ std::string rerunCommand(const Record& record, const Deviation& finding) {
   return shellCommand(command);
 }
 
+std::vector<std::string> rerunCommands(const Record& record, const Deviation& finding) {
+  const std::string partial = rerunCommand(record, finding);
+  return partial.empty() ? finding.reruns() : std::vector<std::string>{partial};
+}
+
 }  // namespace muster

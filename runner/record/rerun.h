@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runner/record/deviations.h"
 
@@ -12,5 +13,8 @@ namespace muster {
 /// missed a limit that does not compare it with others. Empty where no partial run of this node can measure
 /// it again: the inventory, what a skipped stage lacks, a stage of all nodes, and records without run.rerun.
 std::string rerunCommand(const Record& record, const Deviation& finding);
+
+/// That command, or the commands that run each of the finding's ranks alone.
+std::vector<std::string> rerunCommands(const Record& record, const Deviation& finding);
 
 }  // namespace muster
