@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "runner/core/text.h"
 #include "runner/import/source.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr double kMicros = 1e6;  // in a second
 constexpr size_t kMostRows = 20'000;
-constexpr size_t kMostTables = 100;  // of one type and reduction each
+constexpr size_t kMostTables = 100;  // of one type, reduction and root each
 constexpr uint64_t kMostRanks = 20'000;
 constexpr uint64_t kLatencyTo = 1024;  // as collective.sweep's latency_to
 
@@ -30,7 +31,7 @@ struct Half {
 
 struct Row {
   uint64_t bytes = 0;
-  std::string type, redop;
+  std::string type, redop, root;
   Half halves[2];
   size_t line = 0;    ///< of the text, or
   std::string place;  ///< in the JSON: "results[3]"
@@ -43,7 +44,8 @@ struct Table {
   uint64_t ranks = 0;
   uint64_t fewest = 0, most = 0, step = 0;  ///< sizes asked for; step 0: not by a factor
   std::vector<std::string> hosts, devices, errors;
-  std::vector<std::string> lost;    ///< what a launcher says of processes that failed
+  std::set<std::pair<std::string, std::string>> places;  ///< host and PCI address of each rank
+  std::vector<std::string> lost;                         ///< what a launcher says of processes that failed
   std::vector<std::string> others;  ///< lines of NCCL, of the launcher and of programs beside it
   std::vector<Row> rows;
   std::string bounds, average;  ///< the tool's own verdicts: "0 OK"; empty: the file ends before
@@ -149,55 +151,89 @@ Status checkTable(const Source& source, const Table& table) {
 
 constexpr const char* kPlacements[] = {"out_of_place", "in_place"};
 
-/// The rows of one type and reduction as a case.
-void addCase(const Table& table, const std::string& type, const std::string& redop, ImportedFile& file) {
+/// What one case is about; all its rows have the same.
+struct CaseKey {
+  std::string type, redop, root;
+  auto operator<=>(const CaseKey&) const = default;
+};
+
+CaseKey keyOf(const Row& row) {
+  return {row.type, row.redop, row.root};
+}
+
+/// Rows of one size are cycles of the same test (-N): samples of one measurement.
+class Samples {
+ public:
+  Samples(ImportedFile& file, std::string caseId) : file_(file), caseId_(std::move(caseId)) {}
+
+  void add(const std::string& metric, const Labels& labels, double value) {
+    const auto [at, fresh] = known_.emplace(std::pair(metric, labels), file_.measurements.size());
+    if (fresh)
+      file_.measurements.push_back(valueOf(metric, labels, value, caseId_));
+    else
+      file_.measurements[at->second].samples.push_back(value);
+  }
+
+ private:
+  ImportedFile& file_;
+  std::string caseId_;
+  std::map<std::pair<std::string, Labels>, size_t> known_;  ///< its place among the file's measurements
+};
+
+/// These two have no form in place whose results could be checked.
+bool counts(const Table& table, const Row& row, size_t place) {
+  const bool apart = place == 1 && (table.op == "alltoall" || table.op == "sendrecv");
+  return row.halves[place].measured && !(apart && !row.halves[place].wrong);
+}
+
+uint64_t largestSize(const Table& table, const CaseKey& key, size_t place) {
+  uint64_t largest = 0;
+  for (const Row& row : table.rows)
+    if (keyOf(row) == key && counts(table, row, place)) largest = std::max(largest, row.bytes);
+  return largest;
+}
+
+/// The rows of one type, reduction and root as a case. `roots`: whether the file has several.
+void addCase(const Table& table, const CaseKey& key, bool roots, ImportedFile& file) {
   ImportedCase one;
-  const bool reduces = redop != "none" && redop != "N/A";
-  one.id = fmt::format("{}[dtype={}{}]", table.op, dtypeOf(type), reduces ? ",reduction=" + redop : "");
+  const bool reduces = key.redop != "none" && key.redop != "N/A";
+  one.id = fmt::format("{}[dtype={}{}{}]", table.op, dtypeOf(key.type),
+                       reduces ? ",reduction=" + key.redop : "", roots ? ",root=" + key.root : "");
   one.labels = {{"op", table.op},
-                {"dtype", dtypeOf(type)},
+                {"dtype", dtypeOf(key.type)},
                 {"ranks", std::to_string(table.ranks)},
                 {"nodes", std::to_string(std::max<size_t>(1, table.hosts.size()))}};
   one.metrics = {"collective.large_message_bus_bandwidth", "collective.bus_bandwidth",
                  "collective.algorithm_bandwidth", "collective.collective_time",
                  "collective.collective_wrong_elements"};
-  const Row* largest[2] = {nullptr, nullptr};
+  const uint64_t largest[] = {largestSize(table, key, 0), largestSize(table, key, 1)};
+  Samples samples(file, one.id);
   double wrong = 0;
   bool checked = true;
   for (const Row& row : table.rows) {
-    if (row.type != type || row.redop != redop) continue;
+    if (keyOf(row) != key) continue;
     for (size_t place = 0; place < 2; ++place) {
       const Half& half = row.halves[place];
-      // These two have no form in place whose results could be checked.
-      const bool apart = place == 1 && (table.op == "alltoall" || table.op == "sendrecv");
-      if (!half.measured || (apart && !half.wrong)) continue;
+      if (!counts(table, row, place)) continue;
       checked = checked && half.wrong.has_value();
       wrong += half.wrong.value_or(0);
-      Labels labels = {{"op", table.op},
-                       {"dtype", dtypeOf(type)},
-                       {"bytes", std::to_string(row.bytes)},
-                       {"placement", kPlacements[place]}};
-      const auto add = [&](const char* metric, double value) {
-        file.measurements.push_back(valueOf(metric, labels, value, one.id));
-      };
-      add("collective.bus_bandwidth", half.bus * kGiga);
-      add("collective.algorithm_bandwidth", half.algorithm * kGiga);
-      add("collective.collective_time", half.micros / kMicros);
-      if (row.bytes <= kLatencyTo) add("collective.latency", half.micros / kMicros);
-      if (largest[place] == nullptr || row.bytes > largest[place]->bytes) largest[place] = &row;
+      const Labels labels = {{"op", table.op},
+                             {"dtype", dtypeOf(key.type)},
+                             {"bytes", std::to_string(row.bytes)},
+                             {"placement", kPlacements[place]}};
+      samples.add("collective.bus_bandwidth", labels, half.bus * kGiga);
+      samples.add("collective.algorithm_bandwidth", labels, half.algorithm * kGiga);
+      samples.add("collective.collective_time", labels, half.micros / kMicros);
+      if (row.bytes <= kLatencyTo) samples.add("collective.latency", labels, half.micros / kMicros);
+      if (row.bytes < largest[place]) continue;
+      Labels judged = one.labels;
+      judged.insert(labels.begin(), labels.end());
+      samples.add("collective.large_message_bus_bandwidth", judged, half.bus * kGiga);
     }
-  }
-  for (size_t place = 0; place < 2; ++place) {
-    if (largest[place] == nullptr) continue;
-    Labels labels = one.labels;
-    labels["bytes"] = std::to_string(largest[place]->bytes);
-    labels["placement"] = kPlacements[place];
-    file.measurements.push_back(valueOf("collective.large_message_bus_bandwidth", std::move(labels),
-                                        largest[place]->halves[place].bus * kGiga, one.id));
   }
   if (checked)
     file.measurements.push_back(valueOf("collective.collective_wrong_elements",
-                                        {{"op", table.op}, {"dtype", dtypeOf(type)}}, wrong, one.id));
+                                        {{"op", table.op}, {"dtype", dtypeOf(key.type)}}, wrong, one.id));
   else
     one.error = "its results were not checked (#wrong is N/A): run it with -c 1";
   if (!table.lost.empty()) one.error = "a process of the job failed: " + printable(table.lost.front(), 300);
@@ -222,13 +258,15 @@ Result<ImportedFile> fileOf(const Source& source, const Table& table) {
   file.hosts = table.hosts;
   file.deviceNames = table.devices;
   file.notes = table.others;
-  std::vector<std::pair<std::string, std::string>> seen;
+  std::set<CaseKey> seen;
+  std::set<std::string> roots;
+  for (const Row& row : table.rows) roots.insert(row.root);
   for (const Row& row : table.rows) {
-    if (std::find(seen.begin(), seen.end(), std::pair(row.type, row.redop)) != seen.end()) continue;
+    if (seen.count(keyOf(row)) > 0) continue;
     if (seen.size() == kMostTables)
-      return source.refuse("", fmt::format("it holds more than {} types and reductions", kMostTables));
-    seen.emplace_back(row.type, row.redop);
-    addCase(table, row.type, row.redop, file);
+      return source.refuse("", fmt::format("it holds more than {} types, reductions and roots", kMostTables));
+    seen.insert(keyOf(row));
+    addCase(table, keyOf(row), roots.size() > 1, file);
   }
   if (table.rows.empty())
     file.cases.push_back({table.op,
@@ -268,7 +306,8 @@ Status readRow(const Source& source, std::string_view line, size_t number, Table
                                              "output has extra columns",
                                              words.size(), kColumns));
   const auto bytes = wholeNumber(words[0]);
-  Row row{bytes.value_or(0), std::string(words[2]), std::string(words[3]), {}, number, ""};
+  Row row{
+      bytes.value_or(0), std::string(words[2]), std::string(words[3]), std::string(words[4]), {}, number, ""};
   if (!bytes || !wholeNumber(words[1]) || !readHalf(words, 5, row.halves[0]) ||
       !readHalf(words, 9, row.halves[1]))
     return source.refuse(number, "a row with a value that is no finite number: " + printable(line, 160));
@@ -285,6 +324,13 @@ Status readRank(const Source& source, std::string_view line, size_t number, Tabl
   if (on == words.end() || on + 1 == words.end() || bracket == std::string_view::npos)
     return source.refuse(number, "a line about a rank without its host and device: " + printable(line, 160));
   if (++table.ranks > kMostRanks) return {};  // refused later
+  const size_t address = line.find('[');
+  if (!table.places.emplace(on[1], line.substr(address, bracket - address)).second)
+    return source.refuse(
+        number,
+        fmt::format("two ranks have one device, {} on {}: its rates are not those of "
+                    "as many devices",
+                    printable(line.substr(address, bracket - address + 1), 40), printable(on[1], 60)));
   addOnce(table.hosts, std::string(on[1]));
   addOnce(table.devices, std::string(trim(line.substr(bracket + 2))));
   return {};
@@ -462,6 +508,8 @@ Status readDocument(const Json& json, Table& table) {
     one.read("size", row.bytes);
     one.read("type", row.type);
     one.read("redop", row.redop);
+    if (one.has("root"))
+      row.root = item["root"].is_string() ? item["root"].get<std::string>() : dumpJson(item["root"]);
     MUSTER_CHECK_OK(one.status());
     MUSTER_CHECK_OK(readHalf(item, "out_of_place", row.place, row.halves[0]));
     MUSTER_CHECK_OK(readHalf(item, "in_place", row.place, row.halves[1]));

@@ -216,9 +216,10 @@ class IdentityCheck {
         finding.nodes.push_back(owners_[holder.owner]);
       if (finding.records.size() < kMostNamed) finding.records.push_back(record(holder.record).path);
     }
-    // Any record can name another node's identity: what two of them share says that one is wrong, not which.
+    // Any record can name another node's identity, and be written in its name: what two of them share says
+    // that one is wrong, not which.
     const bool own = std::all_of(holders.begin(), holders.end(),
-                                 [&](const Holder& h) { return h.owner == holders[0].owner; });
+                                 [&](const Holder& h) { return h.record == holders[0].record; });
     checks_.findings.push_back(settled(std::move(finding), {nodes.begin(), nodes.end()},
                                        own ? NodeState::kRejected : NodeState::kIncomplete, records_,
                                        nodes_));

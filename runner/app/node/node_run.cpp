@@ -220,6 +220,7 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* inte
     if (interrupted != nullptr) return StageOutcome{*interrupted, accountingOf(*interrupted)};
     return stageNotRun(stage, StageState::kSkipped, reason);
   }
+  MUSTER_CHECK_OK(folder_.appendBegun(stage.name));
   MUSTER_TRY(StageOutcome outcome, runStage(node_, progress_, stage, interrupted));
   if (interrupted != nullptr && outcome.record.state != StageState::kRan)
     outcome = {*interrupted, accountingOf(*interrupted)};
@@ -301,12 +302,16 @@ Status NodeRun::runStages(const Journal* earlier) {
       if (const auto it = earlier->interrupted.find(stage.name); it != earlier->interrupted.end())
         interrupted = &it->second;
     MUSTER_TRY(StageOutcome outcome, runOne(stage, interrupted));
+    if (earlier != nullptr && earlier->killedIn == stage.name)
+      outcome.record.log.emplace_back(
+          "the run was killed while this stage ran: what it had measured by then is lost, and it ran again");
     waive(outcome);
     // An interrupted stage is not finished, nor is one that had no time: it is in this record, and a resumed
     // run runs it again.
     if (contains(postponed_, stage.name)) {
       add(outcome.record, outcome.accounting);
     } else if (node_.cancelled->load()) {
+      MUSTER_CHECK_OK(folder_.appendBegun(""));
       MUSTER_CHECK_OK(keepFailures(outcome.record));
       add(outcome.record, outcome.accounting);
     } else {

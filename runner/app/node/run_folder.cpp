@@ -137,6 +137,10 @@ Result<Journal> RunFolder::readJournal() const {
       journal.run = line;
     }
     if (type == "start") ++journal.starts;
+    if (type == "begun") {
+      reader.read("stage", journal.killedIn);
+      MUSTER_CHECK_OK(reader.status());
+    }
     if (type == "interrupted") {
       const Json* stage = reader.object("stage");
       MUSTER_CHECK_OK(reader.status());
@@ -145,6 +149,7 @@ Result<Journal> RunFolder::readJournal() const {
     }
     if (type != "stage") continue;
     MUSTER_TRY(JournalStage stage, journalStageFromJson(line, where));
+    if (stage.stage.name == journal.killedIn) journal.killedIn.clear();
     journal.stages.push_back(std::move(stage));
   }
   if (!journal.run.is_object())
@@ -195,6 +200,12 @@ Status RunFolder::appendRun(const Json& frozen) {
 
 Status RunFolder::appendStart() {
   return append({{"type", "start"}});
+}
+
+Status RunFolder::appendBegun(const std::string& stage) {
+  const std::string text = dumpJson({{"type", "begun"}, {"stage", stage}}) + "\n";
+  if (::write(journal_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
+  return Error{ErrorCode::kIo, "cannot be written", (path_ / kJournalName).string()};
 }
 
 Status RunFolder::appendStage(const JournalStage& stage) {

@@ -28,6 +28,7 @@ struct Journal {
   Json run;  ///< the frozen inputs: options, seed, plan and profile texts, boot id
   std::vector<JournalStage> stages;
   std::map<std::string, StageRecord> interrupted;  ///< by name: stages that had failed something by then
+  std::string killedIn;  ///< stage that was running when the run was killed; empty: none
   int starts = 0;                                  ///< how often the run was started or resumed
 };
 
@@ -49,6 +50,9 @@ class RunFolder {
   /// that is done, and has its error, too.
   Status appendRun(const Json& frozen);
   Status appendStart();
+  /// The stage that runs from now on; empty: none, as the run was interrupted. Not fsynced: a process that is
+  /// killed does not lose it, and a power failure is another boot, which is judged.
+  Status appendBegun(const std::string& stage);
   Status appendStage(const JournalStage& stage);
   /// A stage that was interrupted: it is run again, and what it had failed counts as earlier attempts.
   Status appendInterrupted(const StageRecord& stage);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMostLogLines = 200;
 constexpr size_t kMostMeasurements = 200'000;
+constexpr size_t kMostSeries = 40'000;  // of metric and labels each: more make a record that nothing reads
 
 std::string textField(const Json& frame, const char* key) {
   const auto it = frame.find(key);
@@ -189,6 +190,8 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
   m.unit = textField(frame, "unit");
   m.direction = metric->direction;
   m.labels = labelsFor(*metric, planned, slot, frame.contains("labels") ? frame["labels"] : Json());
+  if (series_.insert(m.metric + " " + labelsText(m.labels)).second && series_.size() > kMostSeries)
+    return rejectReport(slot, "it reported measurements with more than 40000 different labels");
   m.caseId = planned.id;
   m.rank = slot.rank;
   // A plugin that looks at the whole node names the device itself.

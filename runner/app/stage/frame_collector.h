@@ -97,6 +97,7 @@ class FrameCollector {
   int attempt_;
   std::map<int, RankState> ranks_;
   std::string lastProgress_;
+  std::set<std::string> series_;  ///< metric and labels of what was measured
 };
 
 }  // namespace muster

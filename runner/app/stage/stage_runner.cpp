@@ -183,22 +183,27 @@ Json rankContext(const NodeConfig& node, const NodeProgress& progress, const Sta
           {"stage", stage.name}};
 }
 
-Status answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
+void answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
   for (const Expectation& expectation : evidence.expectations) {
     if (expectation.kind != CheckKind::kPredicate) continue;
-    MUSTER_TRY(const auto answers, evaluatePredicate(expectation.predicate, evidence.measurements));
+    const auto answers = evaluatePredicate(expectation.predicate, evidence.measurements);
     auto& kept = context.predicateAnswers[expectation.predicate];
     auto& errors = context.predicateErrors[expectation.predicate];
     kept.clear();
     errors.clear();
-    for (const PredicateAnswer& answer : answers) {
+    if (!answers.ok()) {
+      // It took too long or too much memory: nothing is known of any measurement.
+      for (size_t i = 0; i < evidence.measurements.size(); ++i) errors[i] = answers.error().text();
+      kept.assign(evidence.measurements.size(), {false, ""});
+      continue;
+    }
+    for (const PredicateAnswer& answer : *answers) {
       // It is asked about every measurement of the stage; only those that its expectation is about become
       // verdicts.
       if (!answer.error.empty()) errors[kept.size()] = answer.error;
       kept.emplace_back(answer.met, answer.message);
     }
   }
-  return {};
 }
 
 Outcome worstOutcome(const std::vector<Verdict>& verdicts) {
@@ -284,7 +289,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
     RankGroup group(here, cases, attempt, [&] { telemetry.poll(); });
     MUSTER_CHECK_OK(group.run(record, evidence));
     if (node.cancelled->load() || attempt == stage.attempts) break;
-    MUSTER_CHECK_OK(answerPredicates(evidence, context));
+    answerPredicates(evidence, context);
     MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), here.place, attempt,
                                     faultyComponent(record)));
   }
@@ -304,7 +309,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   sealArtifacts(record, node.folder);
   if (earlier != nullptr) MUSTER_CHECK_OK(addEarlierAttempts(*earlier, record, evidence));
   groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
-  MUSTER_CHECK_OK(answerPredicates(evidence, context));
+  answerPredicates(evidence, context);
   // Last: who dies before all others have done their part, too, was no member of a stage that passed.
   if (cluster != nullptr) nameFaulty(record, cluster->leave(faultyComponent(record)));
   evidence.faulty = faultyComponent(record);

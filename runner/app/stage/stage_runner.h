@@ -102,7 +102,7 @@ StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string
 Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context);
 
 /// Asks the plan's Lua predicates about the evidence's measurements and puts the answers into `context`.
-Status answerPredicates(const StageEvidence& evidence, JudgeContext& context);
+void answerPredicates(const StageEvidence& evidence, JudgeContext& context);
 
 /// The worst outcome, in the order of the table; pass when there is none. A limit whose peers are not there
 /// says nothing of its stage: what needs the stage may run.

@@ -77,6 +77,18 @@ TEST_F(FrameCollectorTest, MakesMeasurementsWithLabelsOfCaseDeviceAndPlugin) {
   EXPECT_EQ(c.deviceTime, 2.5);
 }
 
+TEST_F(FrameCollectorTest, RefusesMoreLabelsThanARecordCanHold) {
+  auto c = collector();
+  c.take(slot_, begin(0));
+  for (int i = 0; i < 50'000; ++i) {
+    Json frame = measured("rate", "FLOP/s", {1.0});
+    frame["labels"]["dtype"] = "bf" + std::to_string(i);
+    c.take(slot_, frame);
+    c.take(slot_, frame);
+  }
+  EXPECT_EQ(c.measurements.size(), 80'000u) << "repeats of known labels are no others";
+}
+
 TEST_F(FrameCollectorTest, KeepsHowSamplesFollowEachOtherInTime) {
   plugin_.tests.front().metrics.front().series = Series::kWindows;
   plugin_.tests.front().metrics.front().window = "window";

@@ -41,6 +41,26 @@ TEST(RunFolder, KeepsWhatWasAppended) {
   EXPECT_EQ(journal->stages[0].virtualEnd, 4.5);
 }
 
+TEST(RunFolder, KnowsTheStageInWhichItsRunWasKilled) {
+  TempDir dir;
+  auto folder = RunFolder::create(dir.path() / "run");
+  ASSERT_TRUE(folder.ok()) << folder.error().text();
+  const auto killedIn = [&] {
+    const auto journal = folder->readJournal();
+    EXPECT_TRUE(journal.ok()) << journal.error().text();
+    return journal.ok() ? journal->killedIn : "";
+  };
+  ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}}).ok());
+  EXPECT_EQ(killedIn(), "");
+  ASSERT_TRUE(folder->appendBegun("gemm").ok());
+  EXPECT_EQ(killedIn(), "gemm");
+  ASSERT_TRUE(folder->appendStage(stageNamed("gemm")).ok());
+  EXPECT_EQ(killedIn(), "") << "it ended";
+  ASSERT_TRUE(folder->appendBegun("memory").ok());
+  ASSERT_TRUE(folder->appendBegun("").ok());
+  EXPECT_EQ(killedIn(), "") << "it was interrupted, and what it had failed is kept";
+}
+
 TEST(RunFolder, KeepsTheLastInterruptionOfAStage) {
   TempDir dir;
   auto folder = RunFolder::create(dir.path() / "run");

@@ -19,11 +19,11 @@ struct NcclTable {
   std::string average = "525.000 ";
 
   [[nodiscard]] double factor() const { return 2.0 * (ranks - 1) / ranks; }
-  [[nodiscard]] std::string row(long bytes) const {
+  [[nodiscard]] std::string row(long bytes, int root = -1) const {
     const double micros = static_cast<double>(bytes) / (rate * 1e3);
     const std::string half =
         fmt::format("  {:7.2f}  {:6.2f}  {:6.2f}  {:>6}", micros, rate, rate * factor(), wrong);
-    return fmt::format("{:12}  {:12}  {:>8}  {:>6}  {:>6}{}{}\n", bytes, bytes / 4, "float", "sum", -1, half,
+    return fmt::format("{:12}  {:12}  {:>8}  {:>6}  {:>6}{}{}\n", bytes, bytes / 4, "float", "sum", root, half,
                        half);
   }
   [[nodiscard]] std::string head() const {

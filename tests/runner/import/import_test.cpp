@@ -119,6 +119,39 @@ TEST(ImportNccl, TheJsonGivesTheSame) {
   EXPECT_THAT(valuesOf(file, "collective.collective_time").at(0).samples, ElementsAre(10e-6));
 }
 
+/// Cycles of nccl-tests' option -N: a table whose sizes come again and again.
+TEST(ImportNccl, CyclesAreSamplesOfOneMeasurement) {
+  NcclTable table;
+  std::string rows;
+  for (const double rate : {300.0, 60.0, 61.0, 300.0}) {
+    table.rate = rate;
+    for (const long size : {1, 2, 4}) rows += table.row(size * table.fewest);
+  }
+  const auto large =
+      valuesOf(imported(table.head() + rows + table.foot()), "collective.large_message_bus_bandwidth");
+  ASSERT_EQ(large.size(), 2u) << "out of place and in place";
+  EXPECT_THAT(large[0].samples, ElementsAre(525e9, 105e9, 106.75e9, 525e9));
+}
+
+TEST(ImportNccl, EachRootIsACaseOfItsOwn) {
+  NcclTable table;
+  std::string rows;
+  for (const int root : {0, 1}) {
+    table.rate = root == 0 ? 300 : 60;
+    for (const long size : {1, 2, 4}) rows += table.row(size * table.fewest, root);
+  }
+  const ImportedFile file = imported(table.head() + rows + table.foot());
+  ASSERT_EQ(file.cases.size(), 2u);
+  EXPECT_EQ(file.cases[1].id, "all_reduce[dtype=f32,reduction=sum,root=1]");
+  for (const Measurement& value : valuesOf(file, "collective.large_message_bus_bandwidth"))
+    EXPECT_THAT(value.samples, ElementsAre(value.caseId == file.cases[1].id ? 105e9 : 525e9));
+}
+
+TEST(ImportNccl, TwoRanksOnOneDeviceAreRefused) {
+  EXPECT_THAT(refusal(changed(NcclTable().text(), "[0000:11:00]", "[0000:10:00]")),
+              HasSubstr("two ranks have one device, [0000:10:00] on node1"));
+}
+
 TEST(ImportNccl, WrongResultsAndOwnFailuresAreKept) {
   NcclTable table;
   table.wrong = "3";
