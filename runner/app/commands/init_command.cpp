@@ -139,9 +139,10 @@ Result<std::string> siteText(const InitOptions& options, std::vector<Draft>& dra
   const bool peers = std::any_of(drafts.begin(), drafts.end(),
                                  [](const Draft& draft) { return contains(draft.sets, "peers"); });
   if (!sets.empty()) text += "[expectations]\n";
-  for (const auto& [name, limits] : sets)
-    text +=
-        fmt::format(limits.size() == 1 ? "{} = [{}]\n" : "{} = [\n  {},\n]\n", name, join(limits, ",\n  "));
+  for (const auto& [name, limits] : sets) {
+    const bool one = limits.size() == 1;
+    text += fmt::format("{} = [{}{}{}]\n", name, one ? "" : "\n  ", join(limits, ",\n  "), one ? "" : ",\n");
+  }
   return text + (peers ? kPeers : "");
 }
 
