@@ -32,6 +32,7 @@ struct Arguments {
   FleetCommandOptions fleet;
   ImportOptions import;
   ExplainOptions explain;
+  InitOptions init;
   JudgeOptions judge;
   BaselineOptions baseline;
   SlurmOptions slurm;
@@ -195,6 +196,21 @@ CLI::App* addExplain(CLI::App& app, ExplainOptions& o) {
   explain->add_flag("--json", o.json, "as JSON, with all parameters of each case");
   explain->footer(kExplainExamples);
   return explain;
+}
+
+CLI::App* addInit(CLI::App& app, InitOptions& o) {
+  CLI::App* init = app.add_subcommand("init", "write a plan and a site file for this machine");
+  init->add_option("directory", o.folder, "where plan.toml and site.toml are written")->capture_default_str();
+  init->add_option("--name", o.name, "name of the plan")->capture_default_str();
+  init->add_option("--sku", o.sku, "SKU profile (default: the GPU model found on the PCI bus)");
+  init->add_option("--min", o.min, "required minimum: 'METRIC{LABEL=VALUE}=VALUE'; may be repeated")
+      ->type_name("LIMIT")
+      ->allow_extra_args(false);
+  init->add_option("--max", o.max, "required maximum, likewise")->type_name("LIMIT")->allow_extra_args(false);
+  init->add_option("--source", o.source, "where these limits come from, for reports")->capture_default_str();
+  addSkus(init, o.skuFolders);
+  init->footer(kInitExamples);
+  return init;
 }
 
 CLI::App* addJudge(CLI::App& app, Arguments& a) {
@@ -383,6 +399,7 @@ int muster(int argc, char** argv) {
   CLI::App* runApp = addRun(app, a);
   CLI::App* check = addCheck(app, a);
   CLI::App* explain = addExplain(app, a.explain);
+  CLI::App* init = addInit(app, a.init);
   CLI::App* judge = addJudge(app, a);
   CLI::App* report =
       app.add_subcommand("report", "show the summary of a record, or render its reports again");
@@ -424,6 +441,7 @@ int muster(int argc, char** argv) {
   }
   if (check->parsed()) return exitCode(checkCommand(a.plans, a.sets, a.pluginFolders, a.skuFolders));
   if (explain->parsed()) return exitCode(explainCommand(a.explain));
+  if (init->parsed()) return exitCode(initCommand(a.init));
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
   a.import.command = a.run.command;
   if (import->parsed()) return exitCode(importCommand(a.import));

@@ -10,6 +10,7 @@ Examples:
   muster run plans/node-quick.toml --out /data/n17     test this node's GPUs, five minutes
   muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-one-slow-gpu.toml
   muster run --resume /data/n17                        resume after a crash or Ctrl-C
+  muster init acceptance                               write a plan for this machine
   muster check my-plan.lua                             list all errors with their locations
   muster explain plans/node-full.toml --sku h200-sxm   show its stages and limits
   muster judge record.json --sku my-sku.toml           re-evaluate stored samples
@@ -82,12 +83,23 @@ inline constexpr const char* kExplainExamples = R"(
 Lists what the plan comes to: for each stage its test, ranks, cases and parameters, then each limit with where it is defined
 and where its value comes from, then the metrics that no limit is about. A limit holds for those measurements of its metric
 that carry its labels. The limits on devices that the inventory itself checks (their number, their match with the SKU) are not
-listed. Exit code: 0, or 2 if the plan has an error.
+listed. Durations ("about 30s") add up the sampling times of the parameters; stages whose time depends on rates, such as
+collectives, have none. Exit code: 0, or 2 if the plan has an error.
 
 Examples:
   muster explain plans/node-full.toml --sku h100-sxm5-80gb
   muster explain plans/cluster.toml --sku h100-sxm5-80gb --nodes 16
   muster explain my-plan.toml --sku ours --skus ours/ --json)";
+
+inline constexpr const char* kInitExamples = R"(
+Writes plan.toml (stages) and site.toml (limits of this site; the plan includes it) and asks nothing. Files that are there
+are not changed. The limits of the SKU profile apply as well. Then edit both, and look at them with `muster explain`.
+
+Examples:
+  muster init acceptance
+  muster init acceptance --sku h100-sxm5-80gb --source "contract 4711" \
+    --min 'compute.gemm_throughput{dtype=bf16}=620 TFLOP/s' --min 'memory.bandwidth{op=copy}=2.7 TB/s'
+  muster init my-cpu --sku host)";
 
 inline constexpr const char* kJudgeExamples = R"(
 Writes a new record; the old one is not changed. The new record states its source record, the time and the tool version.

@@ -107,5 +107,38 @@ TEST(Explain, RefusesWhatARunWouldRefuse) {
   EXPECT_THAT(bad.err, HasSubstr("bad.toml:3"));
 }
 
+/// Of the plans whose stages name their times, on all SKUs with a healthy scenario. Not of burn-in, whose 22
+/// hours take minutes to simulate and are one parameter, nor of collectives, whose time depends on rates.
+TEST(Explain, EstimatesTheVirtualTimeOfSimulatedRuns) {
+  constexpr PlanOnSku kNodes[] = {{"", "h100-sxm5-80gb", "h100x8-healthy"},
+                                  {"", "h200-sxm", "h200x8-healthy"},
+                                  {"", "b200", "b200x8-healthy"},
+                                  {"", "a100-sxm4-80gb", "a100x8-healthy"}};
+  std::vector<PlanOnSku> runs = {{"rdma", "h100-sxm5-80gb", "h100x8-hca-healthy"},
+                                 {"cluster", "h100-sxm5-80gb", "h100x8-cluster-healthy"}};
+  for (const char* plan : {"node-quick", "node-full"})
+    for (const PlanOnSku& node : kNodes) runs.push_back({plan, node.sku, node.scenario});
+  for (const auto& [plan, sku, scene] : runs) {
+    const TempDir dir;
+    const auto said = runMuster({"explain", planFile(plan), "--sku", sku, "--simulated", "--json"});
+    ASSERT_EQ(said.exitCode, 0) << plan << " " << sku << said.err;
+    ProcessOptions patient;
+    patient.timeout = 300;
+    runMuster({"run", planFile(plan), "--simulate", scenario(scene), "--out", (dir.path() / "run").string(),
+               "--plain"},
+              patient);
+    const Json explained = Json::parse(said.out);
+    double took = 0, estimated = explained["estimated_seconds"];
+    for (const StageRecord& stage : recordIn(dir.path() / "run").stages) {
+      took += stage.duration;
+      const Json& told = stageIn(explained, stage.name);
+      // The scenario has no HCAs.
+      if (stage.outcome == Outcome::kSkipped && told.is_object() && told["estimated_seconds"].is_number())
+        estimated -= told["estimated_seconds"].get<double>();
+    }
+    EXPECT_NEAR(estimated / took, 1, 0.2) << plan << " on " << scene << ": " << took << " s";
+  }
+}
+
 }  // namespace
 }  // namespace muster::testing

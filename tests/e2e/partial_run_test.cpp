@@ -184,8 +184,8 @@ TEST_F(PartialRun, EntersNeitherHistoryNorProfile) {
     EXPECT_EQ(added.exitCode, 3) << added.out;
     EXPECT_THAT(added.out, HasSubstr("0 added"));
     EXPECT_THAT(added.err, HasSubstr("partial run"));
-    const auto learned =
-        runMuster({"baseline", "learn", path(folder), "-o", path("mine.toml"), "--allow-simulated"});
+    const auto learned = runMuster(
+        {"baseline", "learn", path(folder), "--correct", "-o", path("mine.toml"), "--allow-simulated"});
     EXPECT_NE(learned.exitCode, 0) << learned.out;
     EXPECT_THAT(learned.out + learned.err, HasSubstr("partial run"));
     EXPECT_FALSE(fs::exists(path("mine.toml")));

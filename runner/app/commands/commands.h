@@ -37,6 +37,17 @@ struct ExplainOptions {
 /// Shows the stages, cases, parameters and limits that a plan comes to. Needs no device.
 Result<int> explainCommand(const ExplainOptions& options);
 
+struct InitOptions {
+  std::filesystem::path folder = ".";
+  std::string name = "acceptance";    ///< of the plan
+  std::string sku;                    ///< empty: the GPU model of this machine
+  std::vector<std::string> min, max;  ///< "METRIC{LABEL=VALUE}=VALUE"
+  std::string source = "contract";    ///< of these limits
+  std::vector<std::filesystem::path> skuFolders;
+};
+/// Writes plan.toml and site.toml for this machine; never over a file that is there.
+Result<int> initCommand(const InitOptions& options);
+
 struct JudgeOptions {
   std::filesystem::path record;
   std::filesystem::path profile;  ///< a profile file; empty: the record's own expectations again

@@ -6,6 +6,7 @@
 
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
+#include "runner/app/stage/duration_estimate.h"
 #include "runner/app/stage/expectations.h"
 #include "runner/app/stage/rank_slots.h"
 #include "runner/app/stage/stage_telemetry.h"
@@ -15,6 +16,7 @@
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
 #include "runner/record/deviations.h"
+#include "runner/sku/network_peaks.h"
 
 namespace muster {
 namespace {
@@ -23,6 +25,7 @@ namespace {
 struct ExplainedStage {
   Stage stage;  ///< with the parameters that the profile fixes
   int ranks = 0;
+  std::optional<double> seconds;      ///< estimated; none: its test names no times
   StageEvidence evidence;             ///< without measurements
   size_t ownLimits = 0;               ///< the first so many of its expectations; the others are of telemetry
   std::vector<std::string> unjudged;  ///< metrics that no limit is about
@@ -34,6 +37,7 @@ struct ExplainedPlan {
   std::optional<Profile> profile;  ///< none: it is known only once the devices are
   int devices = 1;
   int nodes = 1;
+  int ports = 1;                       ///< NICs of a node
   std::vector<ExplainedStage> stages;  ///< in the order in which they run
 };
 
@@ -72,6 +76,8 @@ Result<ExplainedStage> explainStage(const ExplainedPlan& on, const Stage& writte
   const std::vector<RankSlot> devices(static_cast<size_t>(on.devices), RankSlot{0, "", Json::object()});
   const auto local = static_cast<int>(slotsFor(devices, written).size());
   explained.ranks = cluster ? local * on.nodes : local;
+  explained.seconds =
+      estimatedSeconds(explained.stage, test, {local, on.devices, on.ports, on.backend == "sim"});
   explained.evidence = expectedEvidence(explained.stage, plugin, test, on.backend, explained.ranks,
                                         cluster ? on.nodes : 1, profile);
   explained.ownLimits = explained.evidence.expectations.size();
@@ -82,6 +88,31 @@ Result<ExplainedStage> explainStage(const ExplainedPlan& on, const Stage& writte
 
 double mostSeconds(const Stage& stage) {
   return stage.timeout * stage.attempts;
+}
+
+/// The estimates of all stages together, and which stages have none.
+struct TotalEstimate {
+  double seconds = 0;
+  std::vector<std::string> without;
+};
+
+TotalEstimate totalOf(const std::vector<ExplainedStage>& stages) {
+  TotalEstimate total;
+  for (const ExplainedStage& one : stages) {
+    total.seconds += one.seconds.value_or(0);
+    if (!one.seconds) total.without.push_back(one.stage.name);
+  }
+  return total;
+}
+
+int portsOf(const ExplainedPlan& explained) {
+  std::map<std::string, double> peaks =
+      explained.profile ? explained.profile->peaks : std::map<std::string, double>();
+  const PlanNetwork& network = explained.plan.network;
+  addNetworkPeaks(network.rails, network.railBandwidth, static_cast<size_t>(explained.devices),
+                  explained.nodes, peaks);
+  const auto rails = peaks.find(kRails);
+  return rails == peaks.end() ? 1 : std::max(1, static_cast<int>(rails->second + 0.5));
 }
 
 Json toJson(const ExplainedPlan& explained) {
@@ -99,16 +130,20 @@ Json toJson(const ExplainedPlan& explained) {
                       {"repeat", one.stage.repeat},
                       {"attempts", one.stage.attempts},
                       {"allow_flaky", one.stage.allowFlaky},
+                      {"estimated_seconds", one.seconds ? Json(*one.seconds) : Json()},
                       {"most_seconds", mostSeconds(one.stage)},
                       {"cases", std::move(cases)},
                       {"limits", std::move(limits)},
                       {"not_judged", one.unjudged}});
   }
+  const TotalEstimate total = totalOf(explained.stages);
   return {{"plan", {{"name", explained.plan.name}, {"sha256", explained.plan.sha256}}},
           {"sku", explained.profile ? explained.profile->name : ""},
           {"backend", explained.backend},
           {"nodes", explained.nodes},
           {"devices", explained.devices},
+          {"estimated_seconds", total.seconds},
+          {"not_estimated", total.without},
           {"stages", std::move(stages)}};
 }
 
@@ -146,11 +181,16 @@ void printTelemetry(const std::vector<ExplainedStage>& stages) {
   printLimits(first->evidence.expectations, first->ownLimits, first->evidence.expectations.size());
 }
 
+std::string durationText(const ExplainedStage& one) {
+  const std::string most = "at most " + formatQuantity(mostSeconds(one.stage), "s");
+  return one.seconds ? fmt::format("about {}, {}", formatQuantity(*one.seconds, "s", 2), most) : most;
+}
+
 void printStage(const ExplainedStage& one) {
   const Stage& stage = one.stage;
-  std::vector<std::string> facts = {
-      "scope " + std::string(nameOf(stage.scope)), plural(static_cast<size_t>(one.ranks), "rank"),
-      plural(stage.cases.size(), "case"), "at most " + formatQuantity(mostSeconds(stage), "s")};
+  std::vector<std::string> facts = {"scope " + std::string(nameOf(stage.scope)),
+                                    plural(static_cast<size_t>(one.ranks), "rank"),
+                                    plural(stage.cases.size(), "case"), durationText(one)};
   if (stage.repeat > 1) facts.push_back(fmt::format("{} runs of each case", stage.repeat));
   if (stage.attempts > 1) facts.push_back(fmt::format("up to {} attempts", stage.attempts));
   if (stage.allowFlaky) facts.emplace_back("a pass after a failed attempt is accepted");
@@ -167,18 +207,21 @@ void printStage(const ExplainedStage& one) {
 void printPlan(const ExplainedPlan& explained) {
   size_t cases = 0, limits = 0;
   double seconds = 0;
+  const TotalEstimate total = totalOf(explained.stages);
   for (const ExplainedStage& one : explained.stages) {
     cases += one.stage.cases.size();
     limits += one.evidence.expectations.size();
     seconds += mostSeconds(one.stage);
   }
   printText(
-      "plan {}, {}, backend {}, {} with {}\n{}, {}, {}, at most {} by its timeouts\n", explained.plan.name,
+      "plan {}, {}, backend {}, {} with {}\n{}, {}, {}, about {}{}, at most {} by its timeouts\n",
+      explained.plan.name,
       explained.profile ? "SKU " + explained.profile->name
                         : "SKU found by the devices at run time (--sku NAME shows its limits)",
       explained.backend, plural(static_cast<size_t>(explained.nodes), "node"),
       plural(static_cast<size_t>(explained.devices), "device"), plural(explained.stages.size(), "stage"),
-      plural(cases, "case"), plural(limits, "limit"), formatQuantity(seconds, "s"));
+      plural(cases, "case"), plural(limits, "limit"), formatQuantity(total.seconds, "s", 2),
+      total.without.empty() ? "" : " without " + join(total.without, ", "), formatQuantity(seconds, "s"));
   for (const ExplainedStage& one : explained.stages) printStage(one);
   printTelemetry(explained.stages);
 }
@@ -199,6 +242,7 @@ Result<int> explainCommand(const ExplainOptions& options) {
   explained.nodes = options.nodes;
   const int usual = explained.profile ? explained.profile->deviceCount : 0;
   explained.devices = options.devices > 0 ? options.devices : std::max(usual, 1);
+  explained.ports = portsOf(explained);
   for (const size_t i : executionOrder(explained.plan)) {
     MUSTER_TRY(auto stage, explainStage(explained, explained.plan.stages[i], catalog));
     explained.stages.push_back(std::move(stage));

@@ -68,7 +68,7 @@ TEST(Import, HugeFilesAreRefusedSoon) {
   const NcclTable table;
   std::string ranks, rows, tests;
   for (int i = 0; i < 200'000; ++i) {
-    ranks += fmt::format("#  Rank {} Group 0 Pid 1 on node{} device 0 [0000:10:00] GPU {}\n", i, i, i);
+    ranks += fmt::format("#  Rank {} Group 0 Pid 1 on host{} device 0 [0000:10:00] GPU {}\n", i, i, i);
     rows += fmt::format("1 1 t{} sum -1 N/A N/A N/A N/A N/A N/A N/A N/A\n", i);
     tests += fmt::format(R"({}{{"name": "t{}", "results": []}})", i > 0 ? "," : "", i);
   }
