@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kMaxBytes = 1ull << 20;
-constexpr size_t kLongestText = 120;  ///< bytes; all of it is printed on the first page
+constexpr size_t kLongestText = 80;  ///< bytes; all of it is printed on the first page
 constexpr size_t kMostOrdered = 8;
 constexpr size_t kMostExclusions = 4;
 constexpr size_t kMostOwners = 1000;

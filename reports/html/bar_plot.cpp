@@ -68,22 +68,40 @@ std::string limitLine(const BarPlot& plot, double largest, double bottom) {
 
 }  // namespace
 
+std::string titleSvg(const std::string& title, double& height) {
+  constexpr size_t kLineBytes = 62;
+  std::string first = printable(title, 2 * kLineBytes), second;
+  if (first.size() > kLineBytes) {
+    const size_t space = first.rfind(' ', kLineBytes);
+    const size_t cut = space == std::string::npos ? first.size() : space;
+    second = printable(first.substr(std::min(cut + 1, first.size())), kLineBytes);
+    first = printable(first.substr(0, cut), kLineBytes);
+  }
+  height = second.empty() ? 0 : 13;
+  std::string svg = fmt::format("<text class=\"title\" x=\"0\" y=\"11\">{}</text>", escapeMarkup(first));
+  if (!second.empty())
+    svg += fmt::format("<text class=\"title\" x=\"0\" y=\"24\">{}</text>", escapeMarkup(second));
+  return svg;
+}
+
 std::string barPlotSvg(const BarPlot& plot) {
   const std::vector<Bar> bars = drawnBars(plot);
   const double largest = largestOf(plot);
   const double bottom = kBarTop + kRow * static_cast<double>(bars.size());
-  std::string title = escapeMarkup(plot.title);
+  std::string title = plot.title;
   if (bars.size() < plot.bars.size())
     title += fmt::format(" ({} of {}, the worst; the table shows all)", bars.size(), plot.bars.size());
+  double more = 0;
+  const std::string lines = titleSvg(title, more);
   std::string svg = fmt::format(
-      "<svg class=\"plot bars\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"{2}\">"
-      "<text class=\"title\" x=\"0\" y=\"11\">{2}</text>",
-      kBarWidth, bottom + 4, title);
+      "<svg class=\"plot bars\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\">{}"
+      "<g transform=\"translate(0 {:.0f})\">",
+      kBarWidth, bottom + 4 + more, escapeMarkup(title), lines, more);
   svg += fmt::format("<line class=\"axis\" x1=\"{0:.0f}\" y1=\"{1:.0f}\" x2=\"{0:.0f}\" y2=\"{2:.1f}\"/>",
                      kBarLeft, kBarTop - 3, bottom);
   for (size_t i = 0; i < bars.size(); ++i)
     svg += barRow(bars[i], kBarTop + kRow * static_cast<double>(i), largest);
-  return svg + limitLine(plot, largest, bottom) + "</svg>";
+  return svg + limitLine(plot, largest, bottom) + "</g></svg>";
 }
 
 }  // namespace muster

@@ -26,6 +26,10 @@ std::string scalarText(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number() && (endsWith(key, "bytes") || endsWith(key, "_b")))
     return formatQuantity(value.get<double>(), "B");
+  // "peaks.flops.bf16": theoretical rates.
+  const std::string unit = peakUnit(key.rfind("peaks.", 0) == 0 ? key.substr(6) : key);
+  if (value.is_number() && !unit.empty()) return formatQuantity(value.get<double>(), unit);
+  if (value.is_number_float()) return formatQuantity(value.get<double>(), "number", 6);
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_null()) return "";
   return dumpJson(value);

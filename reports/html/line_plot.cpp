@@ -54,6 +54,14 @@ Axis makeYAxis(Range range) {
   return {range.low == 0 ? 0 : range.low - pad, range.high + pad, kBottom, kLineTop, false};
 }
 
+/// Whole powers of ten around the values.
+Axis makeLogYAxis(Range range) {
+  if (range.empty()) range = {1, 10};
+  const double low = std::pow(10, std::floor(std::log10(range.low)));
+  const double high = std::pow(10, std::ceil(std::log10(range.high)));
+  return {low, high > low ? high : 10 * low, kBottom, kLineTop, true};
+}
+
 Axis makeXAxis(Range range, bool logarithmic) {
   if (range.empty()) range = {logarithmic ? 1.0 : 0.0, logarithmic ? 10.0 : 1.0};
   if (range.low == range.high) range.high = logarithmic ? range.low * 2 : range.low + 1;
@@ -65,19 +73,29 @@ Frame makeFrame(const LinePlot& plot) {
   for (const auto& line : plot.lines) {
     for (const double value : line.x)
       if (!plot.logX || value > 0) x.add(value);
-    for (const double value : line.y) y.add(value);
+    for (const double value : line.y)
+      if (!plot.logY || value > 0) y.add(value);
   }
-  y.add(plot.limit);
-  Frame frame{makeXAxis(x, plot.logX), makeYAxis(y), {}, {}};
+  if (!plot.logY || plot.limit > 0) y.add(plot.limit);
+  Frame frame{makeXAxis(x, plot.logX), plot.logY ? makeLogYAxis(y) : makeYAxis(y), {}, {}};
   frame.xUnit = displayUnit(frame.x.high, plot.xUnit);
   frame.yUnit = displayUnit(std::max(std::fabs(frame.y.high), std::fabs(frame.y.low)), plot.unit);
   return frame;
 }
 
+/// In the unit shown; of a logarithmic axis at most five powers of ten.
+std::vector<double> yTickValues(const Frame& frame) {
+  const double low = frame.y.low * frame.yUnit.factor, high = frame.y.high * frame.yUnit.factor;
+  if (!frame.y.logarithmic) return roundTicks(low, high, 4);
+  const int decades = static_cast<int>(std::lround(std::log10(high / low)));
+  std::vector<double> ticks;
+  for (int i = 0; i <= decades; i += decades / 5 + 1) ticks.push_back(low * std::pow(10, i));
+  return ticks;
+}
+
 std::string yTicks(const Frame& frame) {
   std::string svg;
-  for (const double tick :
-       roundTicks(frame.y.low * frame.yUnit.factor, frame.y.high * frame.yUnit.factor, 4)) {
+  for (const double tick : yTickValues(frame)) {
     const double y = frame.y.at(tick / frame.yUnit.factor);
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{:.0f}\" y1=\"{:.1f}\" x2=\"{:.0f}\" y2=\"{:.1f}\"/>"
@@ -136,16 +154,46 @@ std::string pathOf(const Line& line, const Frame& frame) {
   return path;
 }
 
+/// The names of marked lines at their ends, pushed apart so that none covers another.
+std::string lineNames(const LinePlot& plot, const Frame& frame) {
+  constexpr double kStep = 10;
+  std::vector<std::pair<double, const Line*>> ends;
+  for (const Line& line : plot.lines) {
+    if (!line.marked || line.y.empty()) continue;
+    const double y = frame.y.at(line.y.back());
+    if (std::fabs(y) < 1e5) ends.emplace_back(y, &line);
+  }
+  std::stable_sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string svg;
+  double least = 0;
+  for (const auto& [y, line] : ends) {
+    const double place = std::max(y + 3, least);
+    least = place + kStep;
+    svg += fmt::format("<text class=\"line-name\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>", kLineRight + 4, place,
+                       escapeMarkup(printable(line->label, 7)));
+  }
+  return svg;
+}
+
+std::string bandsSvg(const LinePlot& plot, const Frame& frame) {
+  std::string svg;
+  for (const auto& [begin, end] : plot.bands) {
+    const double left = std::clamp(frame.x.at(begin), kLineLeft, kLineRight);
+    const double right = std::clamp(frame.x.at(end), kLineLeft, kLineRight);
+    if (right > left)
+      svg +=
+          fmt::format("<rect class=\"band\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\"/>",
+                      left, kLineTop, right - left, kBottom - kLineTop);
+  }
+  return svg;
+}
+
 std::string lineSvg(const Line& line, const Frame& frame) {
   const std::string path = pathOf(line, frame);
   if (path.empty()) return "";
   const std::string label = escapeMarkup(line.label);
-  std::string svg = fmt::format("<path class=\"line{}\" data-name=\"{}\" d=\"{}\"><title>{}</title></path>",
-                                line.marked ? " marked" : "", label, path, label);
-  if (line.marked && std::isfinite(line.y.back()))
-    svg += fmt::format("<text class=\"line-name\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>", kLineRight + 4,
-                       frame.y.at(line.y.back()) + 3, escapeMarkup(printable(line.label, 7)));
-  return svg;
+  return fmt::format("<path class=\"line{}\" data-name=\"{}\" d=\"{}\"><title>{}</title></path>",
+                     line.marked ? " marked" : "", label, path, label);
 }
 
 std::string limitSvg(const LinePlot& plot, const Frame& frame) {
@@ -161,23 +209,25 @@ std::string limitSvg(const LinePlot& plot, const Frame& frame) {
 
 std::string linePlotSvg(const LinePlot& plot) {
   const Frame frame = makeFrame(plot);
-  std::string title = escapeMarkup(plot.title);
-  if (!frame.yUnit.suffix.empty()) title += " in " + escapeMarkup(frame.yUnit.suffix);
+  const std::string title = plot.title + (frame.yUnit.suffix.empty() ? "" : " in " + frame.yUnit.suffix);
+  double more = 0;
+  const std::string lines = titleSvg(title, more);
   // The script turns positions back into values by these numbers: x, y and their units.
   std::string svg = fmt::format(
       "<svg class=\"plot lines\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\" "
-      "data-x=\"{} {} {} {} {}\" data-x-unit=\"{}\" data-y=\"{} {} {} {}\" data-y-unit=\"{}\">"
-      "<text class=\"title\" x=\"0\" y=\"11\">{}</text>",
-      kLineWidth, kHeight - 12, title, kLineLeft, kLineRight, frame.x.low * frame.xUnit.factor,
-      frame.x.high * frame.xUnit.factor, plot.logX ? "log" : "linear", escapeMarkup(frame.xUnit.suffix),
-      kBottom, kLineTop, frame.y.low * frame.yUnit.factor, frame.y.high * frame.yUnit.factor,
-      escapeMarkup(frame.yUnit.suffix), title);
-  svg += yTicks(frame) + xTicks(plot, frame);
+      "data-x=\"{} {} {} {} {}\" data-x-unit=\"{}\" data-y=\"{} {} {} {} {}\" data-y-unit=\"{}\">"
+      "{}<g class=\"area\" transform=\"translate(0 {:.0f})\">",
+      kLineWidth, kHeight - 12 + more, escapeMarkup(title), kLineLeft, kLineRight,
+      frame.x.low * frame.xUnit.factor, frame.x.high * frame.xUnit.factor, plot.logX ? "log" : "linear",
+      escapeMarkup(frame.xUnit.suffix), kBottom, kLineTop, frame.y.low * frame.yUnit.factor,
+      frame.y.high * frame.yUnit.factor, plot.logY ? "log" : "linear", escapeMarkup(frame.yUnit.suffix),
+      lines, more);
+  svg += bandsSvg(plot, frame) + yTicks(frame) + xTicks(plot, frame);
   for (const auto& line : plot.lines)
     if (!line.marked) svg += lineSvg(line, frame);
   for (const auto& line : plot.lines)
     if (line.marked) svg += lineSvg(line, frame);
-  return svg + limitSvg(plot, frame) + "</svg>";
+  return svg + lineNames(plot, frame) + limitSvg(plot, frame) + "</g></svg>";
 }
 
 }  // namespace muster

@@ -55,11 +55,6 @@ std::vector<View> caseViews(const Record& record) {
   return views;
 }
 
-std::string peakUnit(const std::string& name) {
-  if (name.rfind("flops", 0) == 0) return "FLOP/s";
-  return name.find("bandwidth") != std::string::npos ? "B/s" : "";
-}
-
 /// How the run came about, beside what the first page says.
 std::vector<View> factsOf(const Record& record) {
   std::vector<View> facts = {
@@ -80,6 +75,11 @@ View digestView(const std::string& what, const std::string& name, const std::str
 }
 
 }  // namespace
+
+std::string peakUnit(const std::string& name) {
+  if (name.rfind("flops", 0) == 0) return "FLOP/s";
+  return name.find("bandwidth") != std::string::npos ? "B/s" : "";
+}
 
 int Sources::number(const std::string& text) {
   if (text.empty()) return 0;

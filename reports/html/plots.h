@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runner/metrics/verdict.h"
@@ -41,14 +42,20 @@ struct Line {
 /// Values over time, or over message size.
 struct LinePlot {
   std::string title;
-  std::string unit;   ///< base unit of y
-  std::string xUnit;  ///< base unit of x
-  bool logX = false;  ///< x values must be positive
+  std::string unit;                              ///< base unit of y
+  std::string xUnit;                             ///< base unit of x
+  bool logX = false;                             ///< x values must be positive
+  bool logY = false;                             ///< y values that are not positive break the line
+  std::vector<std::pair<double, double>> bands;  ///< stretches of x to shade
   std::vector<Line> lines;
   double limit = std::numeric_limits<double>::quiet_NaN();
   std::string limitText;
 };
 
 std::string linePlotSvg(const LinePlot& plot);
+
+/// The lines of a title, broken at spaces so that none leaves the plot: at most two, as SVG text. `height` is
+/// what the second one needs.
+std::string titleSvg(const std::string& title, double& height);
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/html/plots.h"
 #include "reports/html/view.h"
 #include "runner/record/record.h"
 
@@ -35,6 +36,14 @@ void addMethod(View& page, const Record& record);
 void addSources(View& page, const Sources& sources);
 /// `schema` is the text of the record's JSON Schema.
 void addProvenance(View& page, const Record& record, const std::string& digest, const std::string& schema);
+
+/// The unit of a theoretical peak, by its name.
+std::string peakUnit(const std::string& name);
+
+/// A plot with its data as a table: `svg`, `data_columns`, `data_rows`.
+View linePlotView(const LinePlot& plot);
+/// Values over message size and over steps.
+void addCurves(View& view, const StageRecord& stage);
 
 /// Telemetry of one stage: a table of all series and plots of those that vary.
 void addTelemetry(View& view, const StageRecord& stage);

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <set>
 
 #include "reports/html/plots.h"
 #include "runner/record/deviations.h"
@@ -14,7 +12,6 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxPlots = 24;
-constexpr size_t kSweepPoints = 4;  ///< sizes from which on a sweep is drawn as a curve
 
 /// Texts, states and stability are no figures to draw.
 bool isDrawable(const TableRow& row) {
@@ -71,79 +68,20 @@ BarPlot barsOf(const TableRow& row, const std::vector<std::string>& columns, con
   return plot;
 }
 
-double sizeOf(const TableRow& row) {
-  const auto label = row.labels.find("bytes");
-  return label == row.labels.end() ? 0 : std::strtod(label->second.c_str(), nullptr);
-}
-
-/// What rows of one sweep have in common: everything but the size.
-std::string sweepKey(const TableRow& row) {
-  Labels rest = row.labels;
-  rest.erase("bytes");
-  return row.metric + " " + labelsText(rest);
-}
-
-using Rows = std::vector<const TableRow*>;
-
-Line sweepLine(const Rows& rows, const std::string& column) {
-  Line line;
-  line.label = column;
-  for (const auto* row : rows) {
-    const auto cell = row->cells.find(column);
-    if (cell == row->cells.end()) continue;
-    line.x.push_back(sizeOf(*row));
-    line.y.push_back(cell->second.front()->observed);
-    line.marked = line.marked || cell->second.front()->outcome <= Outcome::kFlaky;
-  }
-  return line;
-}
-
-LinePlot sweepOf(const Rows& rows, const std::vector<std::string>& columns) {
-  Labels rest = rows.front()->labels;
-  rest.erase("bytes");
-  LinePlot plot;
-  plot.title = titleOf(*rows.front(), labelsText(rest));
-  plot.unit = rows.front()->wanted.empty() ? std::string() : rows.front()->wanted.front().expectation->unit;
-  plot.xUnit = std::string("B");
-  plot.logX = true;
-  for (const auto& column : columns) {
-    Line line = sweepLine(rows, column);
-    if (!line.x.empty()) plot.lines.push_back(std::move(line));
-  }
-  return plot;
-}
-
-/// Rows that are points of a curve over message size; their rows go into `taken`.
-std::vector<Rows> sweepsOf(const Rows& rows, std::set<const TableRow*>& taken) {
-  std::map<std::string, Rows> byKey;
-  for (const auto* row : rows)
-    if (sizeOf(*row) > 0) byKey[sweepKey(*row)].push_back(row);
-  std::vector<Rows> sweeps;
-  for (auto& [key, sweep] : byKey) {
-    if (sweep.size() < kSweepPoints) continue;
-    std::sort(sweep.begin(), sweep.end(),
-              [](const auto* a, const auto* b) { return sizeOf(*a) < sizeOf(*b); });
-    taken.insert(sweep.begin(), sweep.end());
-    sweeps.push_back(sweep);
-  }
-  return sweeps;
-}
-
 }  // namespace
 
-std::vector<std::string> stagePlots(const StageTable& table, size_t& dropped) {
-  Rows rows;
+std::vector<std::string> stagePlots(const StageRecord& stage, const StageTable& table, size_t& dropped) {
+  const auto swept = sweptMetrics(stage);
+  std::vector<const TableRow*> rows;
   for (const auto& row : table.rows)
-    if (isWorthAPlot(row)) rows.push_back(&row);
+    if (isWorthAPlot(row) && swept.count(row.metric) == 0) rows.push_back(&row);
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto* a, const auto* b) { return a->worst < b->worst; });
-  std::set<const TableRow*> taken;
+  dropped = rows.size() > kMaxPlots ? rows.size() - kMaxPlots : 0;
+  rows.resize(rows.size() - dropped);
   std::vector<std::string> plots;
-  for (const auto& sweep : sweepsOf(rows, taken)) plots.push_back(linePlotSvg(sweepOf(sweep, table.columns)));
-  for (const auto* row : rows)
-    if (taken.count(row) == 0) plots.push_back(barPlotSvg(barsOf(*row, table.columns, limitOf(*row))));
-  dropped = plots.size() > kMaxPlots ? plots.size() - kMaxPlots : 0;
-  plots.resize(plots.size() - dropped);
+  plots.reserve(rows.size());
+  for (const auto* row : rows) plots.push_back(barPlotSvg(barsOf(*row, table.columns, limitOf(*row))));
   return plots;
 }
 

@@ -195,9 +195,9 @@ View artifactView(const ArtifactRecord& artifact) {
   return view;
 }
 
-void addPlots(View& view, const StageTable& table) {
+void addPlots(View& view, const StageRecord& stage, const StageTable& table) {
   size_t dropped = 0;
-  view.list("plots", viewsOf(stagePlots(table, dropped), [](const std::string& svg) {
+  view.list("plots", viewsOf(stagePlots(stage, table, dropped), [](const std::string& svg) {
               View plot;
               plot.markup("svg", svg);
               return plot;
@@ -230,10 +230,11 @@ View stageView(const StageRecord& stage, size_t number, Sources& sources) {
   view.flag("open", stage.outcome <= Outcome::kWarn);
   view.text("meta", metaText(stage)).text("verdict_counts", countsText(stage));
   view.text("scope", nameOf(stage.scope)).text("ranks_count", std::to_string(stage.ranks.size()));
-  view.text("duration", formatQuantity(stage.duration, "s", 3));
+  view.text("duration", fmt::format("{:.1f}", stage.duration));
   view.list("tables",
             viewsOf(splitTables(table), [&](const auto& piece) { return tableView(stage, piece, sources); }));
-  addPlots(view, table);
+  addPlots(view, stage, table);
+  addCurves(view, stage);
   addHeatMaps(view, stage);
   addTelemetry(view, stage);
   view.list("reported", viewsOf(reportedOf(stage), reportedView)).list("troubles", troubledRanks(stage));

@@ -83,9 +83,34 @@ bool varies(const SeriesList& list) {
   });
 }
 
-View plotOf(const std::string& metric, const SeriesList& list, const std::set<std::string>& marked) {
+using Bands = std::vector<std::pair<double, double>>;
+
+/// Stretches in which a device of the stage was throttled, joined where they touch. The power limit throttles
+/// every device under full load and is left out.
+Bands throttleBands(const StageRecord& stage) {
+  Bands all;
+  for (const TelemetrySeries& series : stage.telemetry) {
+    const std::string name = shortName(series.metric);
+    if (!name.starts_with("throttle_") || name == "throttle_power_cap" || series.unit != "s") continue;
+    for (size_t i = 1; i < std::min(series.time.size(), series.value.size()); ++i)
+      if (series.value[i] > series.value[i - 1]) all.emplace_back(series.time[i - 1], series.time[i]);
+  }
+  std::sort(all.begin(), all.end());
+  Bands bands;
+  for (const auto& band : all) {
+    if (bands.empty() || band.first > bands.back().second)
+      bands.push_back(band);
+    else
+      bands.back().second = std::max(bands.back().second, band.second);
+  }
+  return bands;
+}
+
+View plotOf(const std::string& metric, const SeriesList& list, const std::set<std::string>& marked,
+            const Bands& throttled) {
   LinePlot plot;
-  plot.title = shortName(metric);
+  plot.title = shortName(metric) + (throttled.empty() ? "" : " (shaded: throttled)");
+  plot.bands = throttled;
   plot.unit = list.front()->unit;
   plot.xUnit = std::string("s");
   for (const auto* series : list) {
@@ -95,9 +120,7 @@ View plotOf(const std::string& metric, const SeriesList& list, const std::set<st
     line.y = series->value;
     line.marked = marked.count(series->device) > 0;
   }
-  View view;
-  view.markup("svg", linePlotSvg(plot));
-  return view;
+  return linePlotView(plot);
 }
 
 }  // namespace
@@ -105,11 +128,12 @@ View plotOf(const std::string& metric, const SeriesList& list, const std::set<st
 void addTelemetry(View& view, const StageRecord& stage) {
   const auto groups = byMetric(stage);
   const auto marked = deviatingDevices(stage);
+  const Bands throttled = throttleBands(stage);
   std::vector<View> rows;
   std::vector<View> plots;
   for (const auto& [metric, list] : groups) {
     rows.push_back(rowOf(metric, list));
-    if (varies(list)) plots.push_back(plotOf(metric, list, marked));
+    if (varies(list)) plots.push_back(plotOf(metric, list, marked, throttled));
   }
   view.list("telemetry", std::move(rows));
   view.list("telemetry_plots", std::move(plots));

@@ -5,10 +5,19 @@ const page = (() => {
   const all = (selector, root) => Array.from((root || document).querySelectorAll(selector));
 
   // --- sorting ---------------------------------------------------------------------------------------------------
+  // Values in different units are compared as quantities: 2 GB/s lies above 900 MB/s, and 1m30s above 45s.
+  const prefixes = { n: 1e-9, u: 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 };
+  const seconds = { d: 86400, h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6, ns: 1e-9 };
+  const quantity = (text) => {
+    if (/^(\d+(\.\d+)?(d|h|ms|us|ns|m|s))+$/.test(text))
+      return Array.from(text.matchAll(/(\d+(?:\.\d+)?)(d|h|ms|us|ns|m|s)/g)).reduce((sum, part) => sum + part[1] * seconds[part[2]], 0);
+    const match = /^(-?\d+(?:\.\d+)?) ([KMGT]i|[kMGTP])(?:B|B\/s|b\/s|FLOP\/s|OP\/s|Hz|W)\b/.exec(text);
+    return match === null ? Number.parseFloat(text) : match[1] * prefixes[match[2]];
+  };
   const keyOf = (row, column) => {
     const cell = row.cells[column];
     const text = cell.dataset.sort || cell.textContent.trim();
-    const number = Number.parseFloat(text);
+    const number = quantity(text);
     return Number.isNaN(number) ? text : number;
   };
   const compare = (a, b) => {

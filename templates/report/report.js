@@ -8,31 +8,63 @@
   const controls = document.getElementById("controls");
   const search = document.createElement("input");
   search.type = "search";
-  search.placeholder = "Filter measurements";
+  search.placeholder = "Filter measurements ( / )";
   search.setAttribute("aria-label", "Filter measurements");
   const onlyDeviations = document.createElement("input");
   onlyDeviations.type = "checkbox";
   const label = document.createElement("label");
-  label.append(onlyDeviations, " deviations only");
+  label.append(onlyDeviations, " findings only");
   const shown = document.createElement("span");
+  shown.setAttribute("role", "status");
+  const rows = all("table.heat tbody tr");
+  const isMatch = (row, wanted) => (!onlyDeviations.checked || row.dataset.outcome !== "pass") &&
+    (wanted === "" || row.textContent.toLowerCase().includes(wanted));
   const filter = () => {
     const wanted = search.value.trim().toLowerCase();
-    let count = 0;
-    const rows = all("table.heat tbody tr");
-    for (const row of rows) {
-      const hidden = (onlyDeviations.checked && row.dataset.outcome === "pass") ||
-        (wanted !== "" && !row.textContent.toLowerCase().includes(wanted));
-      row.classList.toggle("filtered", hidden);
-      if (!hidden) count += 1;
+    const active = wanted !== "" || onlyDeviations.checked;
+    for (const row of rows) row.classList.toggle("filtered", active && !isMatch(row, wanted));
+    for (const stage of all("details.stage")) {
+      const found = all("table.heat tbody tr:not(.filtered)", stage).length > 0;
+      stage.classList.toggle("filtered", active && !found);
+      if (active && found) stage.open = true;
     }
-    shown.textContent = count === rows.length ? "" : `${count} of ${rows.length} rows`;
+    const count = rows.filter((row) => !row.classList.contains("filtered")).length;
+    shown.textContent = active ? `${count} of ${rows.length} rows` : "";
   };
-  search.addEventListener("input", filter);
+  const filterByHand = () => {
+    filter();
+    history.replaceState(null, "", search.value === "" ? "#stages" : `#q=${encodeURIComponent(search.value)}`);
+  };
+  search.addEventListener("input", filterByHand);
   onlyDeviations.addEventListener("change", filter);
-  if (document.querySelector("table.heat")) {
+  if (rows.length > 0) {
     controls.append(search, label, shown);
     controls.hidden = false;
   }
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement) return;
+    event.preventDefault();
+    search.focus();
+  });
+
+  // --- addresses: #q=TEXT filters, any other opens what it names -------------------------------------------------
+  const decoded = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
+  const follow = () => {
+    const hash = location.hash;
+    if (hash.startsWith("#q=")) {
+      search.value = decoded(hash.slice(3));
+      filter();
+      controls.scrollIntoView();
+      return;
+    }
+    const target = document.getElementById(decoded(hash.slice(1)));
+    if (target === null) return;
+    for (let part = target; part !== null; part = part.parentElement)
+      if (part instanceof HTMLDetailsElement) part.open = true;
+    target.scrollIntoView();
+  };
+  window.addEventListener("hashchange", follow);
+  follow();
 
   // --- values on hover -------------------------------------------------------------------------------------------
   for (const bar of all(".plot [data-tip]")) {
@@ -50,7 +82,9 @@
   const nearest = (points, x) => points.reduce((best, point) => (Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best));
   for (const plot of all("svg.plot.lines")) {
     const [left, right, low, high, scale] = plot.dataset.x.split(" ").map((part) => (part === "log" || part === "linear" ? part : Number(part)));
-    const [bottom, top, yLow, yHigh] = plot.dataset.y.split(" ").map(Number);
+    const [bottom, top, yLow, yHigh] = plot.dataset.y.split(" ").slice(0, 4).map(Number);
+    const yLog = plot.dataset.y.endsWith("log");
+    const area = plot.querySelector("g.area");
     const lines = all("path.line", plot).map(readLine).filter((line) => line.points.length > 0);
     const cursor = document.createElementNS("http://www.w3.org/2000/svg", "line");
     cursor.setAttribute("class", "cursor");
@@ -58,14 +92,17 @@
       const share = (x - left) / (right - left);
       return scale === "log" ? low * (high / low) ** share : low + (high - low) * share;
     };
-    const yValue = (y) => yLow + ((yHigh - yLow) * (bottom - y)) / (bottom - top);
+    const yValue = (y) => {
+      const share = (bottom - y) / (bottom - top);
+      return yLog ? yLow * (yHigh / yLow) ** share : yLow + (yHigh - yLow) * share;
+    };
     plot.addEventListener("mousemove", (event) => {
       const box = plot.getBoundingClientRect();
       const x = ((event.clientX - box.left) / box.width) * plot.viewBox.baseVal.width;
       if (lines.length === 0 || x < left || x > right) return;
       const at = nearest(lines[0].points, x)[0];
       for (const [name, value] of [["x1", at], ["x2", at], ["y1", top], ["y2", bottom]]) cursor.setAttribute(name, value);
-      plot.append(cursor);
+      area.append(cursor);
       const rows = lines.map((line) => `${line.name}  ≈ ${short(yValue(nearest(line.points, at)[1]))} ${plot.dataset.yUnit}`);
       showTip(event, [`at ${short(xValue(at))} ${plot.dataset.xUnit}`, ...rows].join("\n"));
     });

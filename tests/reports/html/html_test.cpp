@@ -328,6 +328,56 @@ TEST(Html, StaysReadableWithHundredsOfCases) {
   EXPECT_LT(html.size(), 8u << 20);
 }
 
+TEST(Html, DrawsCurvesOverMessageSizeFromMeasurementsWithoutALimit) {
+  Record record = healthyRecord();
+  StageRecord& stage = record.stages[3];  // host-copy: eight sizes
+  stage.verdicts.resize(1);
+  settle(record);
+  const std::string html = between(render(record), "id=\"stage-4\"", "</section>");
+  expectHas(html, "host_copy_bandwidth, op=d2h over message size in ");
+  expectHas(html, "<th scope=\"row\">64 KiB</th>");
+}
+
+TEST(Html, DrawsTheLossOverSteps) {
+  Record record = healthyRecord();
+  Measurement loss;
+  loss.metric = "train.loss";
+  loss.unit = "number";
+  loss.informational = true;
+  loss.device = "gpu0";
+  for (int i = 0; i < 40; ++i) loss.samples.push_back(6.0 / (1 + i));
+  record.stages[1].measurements.push_back(loss);
+  const std::string html = render(record);
+  expectHas(html, "loss over steps");
+  EXPECT_EQ(html.find("600%"), std::string::npos) << "a loss is no percentage";
+}
+
+TEST(Html, ShadesWhatWasThrottled) {
+  Record record = healthyRecord();
+  TelemetrySeries throttle;
+  throttle.metric = "env.throttle_thermal";
+  throttle.unit = "s";
+  throttle.device = "gpu3";
+  throttle.time = {0, 10, 20, 30};
+  throttle.value = {0, 0, 5, 5};
+  throttle.summary = summarize(throttle.value);
+  record.stages[1].telemetry.push_back(throttle);
+  expectHas(render(record), "class=\"band\"");
+  throttle.metric = "env.throttle_power_cap";  // normal under full load
+  record.stages[1].telemetry.back() = throttle;
+  EXPECT_EQ(between(render(record), "<body", "<script>").find("class=\"band\""), std::string::npos);
+}
+
+TEST(Html, PrintsInventoryNumbersWithUnits) {
+  Record record = healthyRecord();
+  for (auto& device : record.inventory["devices"])
+    device["peaks"] = {
+        {"flops.bf16", 989400000000000.0}, {"memory_bandwidth", 3.35e12}, {"other", 0.1 + 0.2}};
+  const std::string html = render(record);
+  for (const char* text : {"989.4 TFLOP/s", "3.35 TB/s", "<dd>0.3</dd>"}) expectHas(html, text);
+  EXPECT_EQ(html.find("989400000000000"), std::string::npos);
+}
+
 TEST(Html, NamesTheTemplateThatIsMissing) {
   for (const char* name : {"report/report.mustache", "report/report.css", "report/report.js",
                            "common/page.js", "record.schema.json"}) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace muster {
 namespace {
@@ -137,6 +138,48 @@ TEST(LinePlot, LabelsSizesOnALogarithmicAxis) {
   EXPECT_NE(svg.find("1 KiB"), std::string::npos);
   EXPECT_NE(svg.find("1 GiB"), std::string::npos);
   EXPECT_NE(svg.find("in GB/s"), std::string::npos);
+}
+
+TEST(LinePlot, DrawsValuesOnALogarithmicAxis) {
+  LinePlot plot = timePlot();
+  plot.unit = "B/s";
+  plot.logY = true;
+  plot.lines = {{"gpu0", {1, 2, 3, 4}, {1e6, 1e8, 0, 1e10}, false}};
+  const std::string svg = linePlotSvg(plot);
+  checkSvg(svg);
+  EXPECT_NE(svg.find("M46.0 138.0L142.7 82.0M"), std::string::npos) << svg;
+}
+
+TEST(LinePlot, ShadesBandsInsideItsArea) {
+  LinePlot plot = timePlot();
+  plot.bands = {{0.5, 1}, {1.5, 99}, {-9, -8}};
+  const std::string svg = linePlotSvg(plot);
+  checkSvg(svg);
+  EXPECT_EQ(countOf(svg, "class=\"band\""), 2u);
+}
+
+TEST(LinePlot, KeepsTheNamesOfMarkedLinesApart) {
+  LinePlot plot = timePlot();
+  plot.lines.clear();
+  for (const char* name : {"gpu0", "gpu1", "gpu2"}) plot.lines.push_back({name, {0, 1}, {40, 50}, true});
+  const std::string svg = linePlotSvg(plot);
+  std::set<std::string> places;
+  for (size_t at = svg.find("class=\"line-name\""); at != std::string::npos;
+       at = svg.find("class=\"line-name\"", at + 1))
+    places.insert(svg.substr(svg.find("y=", at), 8));
+  EXPECT_EQ(places.size(), 3u) << svg;
+}
+
+TEST(PlotTitle, IsBrokenIntoTwoLinesThatFit) {
+  double height = 0;
+  EXPECT_EQ(countOf(titleSvg("short", height), "<text"), 1u);
+  EXPECT_EQ(height, 0);
+  std::string title;
+  for (int i = 0; i < 40; ++i) title += "words & more ";
+  const std::string svg = titleSvg(title, height);
+  EXPECT_EQ(countOf(svg, "<text"), 2u);
+  EXPECT_EQ(height, 13);
+  EXPECT_EQ(countOf(titleSvg(std::string(500, 'x'), height), "<text"), 1u) << "a word is cut";
 }
 
 }  // namespace

@@ -153,15 +153,16 @@ TEST(StageTable, SplitsDevicesAndTheNode) {
 TEST(StagePlots, DrawCurvesForSweepsAndBarsForTheRest) {
   const Record record = sickRecord();
   size_t dropped = 0;
-  EXPECT_EQ(stagePlots(stageTable(record.stages[3]), dropped).size(), 2u);
-  EXPECT_EQ(stagePlots(stageTable(record.stages[1]), dropped).size(), 3u);
+  EXPECT_EQ(stagePlots(record.stages[3], stageTable(record.stages[3]), dropped).size(), 0u);
+  EXPECT_EQ(stagePlots(record.stages[1], stageTable(record.stages[1]), dropped).size(), 3u);
   EXPECT_EQ(dropped, 0u);
 }
 
 TEST(StagePlots, PutDeviationsFirst) {
   const Record record = sickRecord();
   size_t dropped = 0;
-  EXPECT_NE(stagePlots(stageTable(record.stages[2]), dropped)[0].find("bar warn"), std::string::npos);
+  EXPECT_NE(stagePlots(record.stages[2], stageTable(record.stages[2]), dropped)[0].find("bar warn"),
+            std::string::npos);
 }
 
 TEST(StagePlots, SurroundAVerdictWithItsPeers) {

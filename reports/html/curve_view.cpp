@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Curves of a stage: rates and latencies over message size, the loss over steps, each with its data as a
+// table.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "reports/html/axis.h"
+#include "reports/html/plots.h"
+#include "reports/html/sections.h"
+#include "reports/html/stage_plots.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kSweepSizes = 4;  ///< from which on a sweep is drawn as a curve
+constexpr size_t kLeastSteps = 8;  ///< of a curve over the samples of one measurement
+constexpr size_t kMostRows = 16;   ///< of a data table; the record has all
+constexpr size_t kMostCurves = 24;
+
+double sizeOf(const Measurement& m) {
+  const auto label = m.labels.find("bytes");
+  return label == m.labels.end() ? 0 : std::strtod(label->second.c_str(), nullptr);
+}
+
+/// Other views of the same times would only repeat the curve.
+bool repeatsAnother(const std::string& metric) {
+  return metric.ends_with(".algorithm_bandwidth") || metric.ends_with(".collective_time");
+}
+
+std::string shortMetric(const std::string& metric) {
+  return metric.substr(metric.find('.') + 1);
+}
+
+/// Sizes of one line and what was reached there.
+using SizeLine = std::map<double, double>;
+
+/// Whether a measurement is a point of a curve over message size.
+bool isSweepPoint(const Measurement& m) {
+  return sizeOf(m) > 0 && (m.unit == "B/s" || m.unit == "s") && !repeatsAnother(m.metric);
+}
+
+/// What one plot holds: lines by device and placement.
+struct SizePlot {
+  const Measurement* first = nullptr;
+  std::map<std::string, SizeLine> lines;
+};
+
+/// Measurements of a sweep by metric and labels. Unlike check results they exist for sizes without a limit
+/// too.
+std::map<std::string, SizePlot> sizePlots(const StageRecord& stage) {
+  std::map<std::string, SizePlot> plots;
+  for (const Measurement& m : stage.measurements) {
+    if (!isSweepPoint(m)) continue;
+    Labels rest = m.labels;
+    const std::string placement = rest.count("placement") > 0 ? rest["placement"] : "";
+    for (const char* label : {"bytes", "device", "placement", "nodes", "ranks"}) rest.erase(label);
+    std::string title = shortMetric(m.metric);
+    if (!rest.empty()) title += ", " + labelsText(rest);
+    SizePlot& plot = plots[title];
+    plot.first = &m;
+    const std::string device = m.device.empty() ? "all ranks" : m.device;
+    plot.lines[placement.empty() ? device : placement].emplace(sizeOf(m), summarize(m.samples).median);
+  }
+  std::erase_if(plots, [](const auto& entry) {
+    return std::none_of(entry.second.lines.begin(), entry.second.lines.end(),
+                        [](const auto& line) { return line.second.size() >= kSweepSizes; });
+  });
+  return plots;
+}
+
+LinePlot sizeCurve(const std::string& title, const SizePlot& sizes, const std::set<std::string>& marked) {
+  LinePlot plot;
+  plot.title = title + " over message size";
+  plot.unit = sizes.first->unit;
+  plot.xUnit = std::string("B");
+  plot.logX = plot.logY = true;
+  for (const auto& [name, points] : sizes.lines) {
+    Line line;
+    line.label = name;
+    line.marked = marked.count(name) > 0;
+    for (const auto& [size, value] : points) line.x.push_back(size), line.y.push_back(value);
+    plot.lines.push_back(std::move(line));
+  }
+  return plot;
+}
+
+/// Whether the samples of a measurement are the steps of a training.
+bool isStepCurve(const Measurement& m) {
+  return m.unit == "number" && m.samples.size() >= kLeastSteps;
+}
+
+std::vector<LinePlot> stepCurves(const StageRecord& stage) {
+  std::map<std::string, LinePlot> plots;
+  for (const Measurement& m : stage.measurements) {
+    if (!isStepCurve(m)) continue;
+    LinePlot& plot = plots[m.metric];
+    plot.title = shortMetric(m.metric) + " over steps";
+    plot.unit = m.unit;
+    plot.xUnit = std::string("count");
+    Line& line = plot.lines.emplace_back();
+    line.label = m.device.empty() ? "all ranks" : m.device;
+    for (size_t i = 0; i < m.samples.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
+    line.y = m.samples;
+  }
+  std::vector<LinePlot> found;
+  for (auto& [metric, plot] : plots) found.push_back(std::move(plot));
+  return found;
+}
+
+/// Every x of the plot, thinned evenly.
+std::vector<double> tableSteps(const LinePlot& plot) {
+  std::set<double> all;
+  for (const Line& line : plot.lines)
+    for (const double x : line.x)
+      if (std::isfinite(x)) all.insert(x);
+  const std::vector<double> sorted(all.begin(), all.end());
+  if (sorted.size() <= kMostRows) return sorted;
+  std::vector<double> thinned;
+  for (size_t i = 0; i < kMostRows; ++i) thinned.push_back(sorted[i * (sorted.size() - 1) / (kMostRows - 1)]);
+  return thinned;
+}
+
+View dataRow(const LinePlot& plot, double x, const DisplayUnit& unit) {
+  View row;
+  row.text("x", plot.xUnit == "B" ? formatQuantity(x, "B", 3) : plainNumber(x));
+  row.list("data_cells", viewsOf(plot.lines, [&](const Line& line) {
+             View cell;
+             const auto at = std::find(line.x.begin(), line.x.end(), x);
+             const size_t place = static_cast<size_t>(at - line.x.begin());
+             cell.text("value", place < line.y.size() ? plainNumber(line.y[place] * unit.factor) : "");
+             return cell;
+           }));
+  return row;
+}
+
+}  // namespace
+
+View linePlotView(const LinePlot& plot) {
+  double largest = 0;
+  for (const Line& line : plot.lines)
+    for (const double y : line.y)
+      if (std::isfinite(y)) largest = std::max(largest, std::fabs(y));
+  const DisplayUnit unit = displayUnit(largest, plot.unit);
+  View view;
+  view.markup("svg", linePlotSvg(plot)).text("data_unit", unit.suffix).text("plot_title", plot.title);
+  view.text("x_name", plot.xUnit == "B" ? "size" : plot.xUnit == "s" ? "time, s" : "step");
+  view.list("data_columns", viewsOf(plot.lines, [](const Line& line) {
+              View column;
+              column.text("name", line.label);
+              return column;
+            }));
+  view.list("data_rows", viewsOf(tableSteps(plot), [&](double x) { return dataRow(plot, x, unit); }));
+  return view;
+}
+
+std::set<std::string> sweptMetrics(const StageRecord& stage) {
+  std::map<std::string, std::set<double>> sizes;
+  for (const Measurement& m : stage.measurements)
+    if (isSweepPoint(m)) sizes[m.metric].insert(sizeOf(m));
+  std::set<std::string> swept;
+  for (const auto& [metric, found] : sizes)
+    if (found.size() >= kSweepSizes) swept.insert(metric);
+  return swept;
+}
+
+void addCurves(View& view, const StageRecord& stage) {
+  std::set<std::string> marked;
+  for (const Verdict& verdict : stage.verdicts)
+    if (verdict.outcome <= Outcome::kFlaky) marked.insert(verdict.device);
+  std::vector<LinePlot> curves = stepCurves(stage);
+  for (const auto& [title, sizes] : sizePlots(stage)) curves.push_back(sizeCurve(title, sizes, marked));
+  const size_t dropped = curves.size() > kMostCurves ? curves.size() - kMostCurves : 0;
+  curves.resize(curves.size() - dropped);
+  view.list("curves", viewsOf(curves, linePlotView));
+  view.text("curves_dropped", dropped > 0 ? std::to_string(dropped) : "");
+}
+
+}  // namespace muster
