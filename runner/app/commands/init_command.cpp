@@ -14,6 +14,7 @@
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
+#include "runner/sku/profile_writer.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
 
@@ -60,16 +61,6 @@ struct SiteLimit {
   std::string value;
   const char* bound;
 };
-
-/// Text as a TOML string.
-std::string tomlText(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
 
 Error badLimit(const char* bound, const std::string& text, const std::string& why) {
   return {
