@@ -130,7 +130,7 @@ TEST_F(PartialRun, RefusesNamesAndCombinationsThatMeanNothing) {
     const auto result = run("h100x8-healthy", "a", wrong.options);
     EXPECT_EQ(result.exitCode, 2) << wrong.said;
     EXPECT_THAT(result.err, HasSubstr(wrong.said));
-    EXPECT_FALSE(fs::exists(dir_.path() / "a/record.json"));
+    EXPECT_FALSE(fs::exists(dir_.path() / "a")) << "what did not begin leaves nothing";
   }
 }
 
@@ -174,6 +174,24 @@ TEST_F(PartialRun, NeverHelpsANodeInAFleetAndCountsAgainstItWhenRejected) {
   run("h100x8-one-slow-gpu", "fleet/failed", {"--only", "gemm", "--device", "gpu5"});
   const auto failed = fleet("fleet");
   EXPECT_EQ(failed.exitCode, 1) << failed.out;
+}
+
+TEST_F(PartialRun, DoesNotBlameAWaiverForADeviceThatItLeftOut) {
+  const auto waivers = dir_.write("waivers.toml", R"(schema = 1
+[[waiver]]
+stage = "gemm"
+metric = "compute.gemm_throughput"
+device = "gpu5"
+node = "sim-node-0000"
+reason = "test"
+approver = "test"
+expires = "2199-12-31"
+)");
+  const std::vector<std::string> waived = {"--waivers", waivers.string()};
+  EXPECT_EQ(run("h100x8-healthy", "a", std::vector<std::string>{"--device", "gpu2"} + waived).exitCode, 3);
+  EXPECT_EQ(record("a").acceptance, Acceptance::kPartial);
+  EXPECT_EQ(run("h100x8-one-slow-gpu", "b", std::vector<std::string>{"--only", "gemm"} + waived).exitCode, 3);
+  EXPECT_EQ(record("b").acceptance, Acceptance::kPartial) << "all that it failed is waived";
 }
 
 TEST_F(PartialRun, EntersNeitherHistoryNorProfile) {

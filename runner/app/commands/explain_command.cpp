@@ -94,6 +94,12 @@ double mostSeconds(const Stage& stage) {
 struct TotalEstimate {
   double seconds = 0;
   std::vector<std::string> without;
+
+  [[nodiscard]] std::string text() const {
+    if (seconds == 0) return "no estimated duration";
+    return fmt::format("about {}{}", formatQuantity(seconds, "s", 2),
+                       without.empty() ? "" : " without " + join(without, ", "));
+  }
 };
 
 TotalEstimate totalOf(const std::vector<ExplainedStage>& stages) {
@@ -213,15 +219,14 @@ void printPlan(const ExplainedPlan& explained) {
     limits += one.evidence.expectations.size();
     seconds += mostSeconds(one.stage);
   }
-  printText(
-      "plan {}, {}, backend {}, {} with {}\n{}, {}, {}, about {}{}, at most {} by its timeouts\n",
-      explained.plan.name,
-      explained.profile ? "SKU " + explained.profile->name
-                        : "SKU found by the devices at run time (--sku NAME shows its limits)",
-      explained.backend, plural(static_cast<size_t>(explained.nodes), "node"),
-      plural(static_cast<size_t>(explained.devices), "device"), plural(explained.stages.size(), "stage"),
-      plural(cases, "case"), plural(limits, "limit"), formatQuantity(total.seconds, "s", 2),
-      total.without.empty() ? "" : " without " + join(total.without, ", "), formatQuantity(seconds, "s"));
+  printText("plan {}, {}, backend {}, {} with {}\n{}, {}, {}, {}, at most {} by its timeouts\n",
+            explained.plan.name,
+            explained.profile ? "SKU " + explained.profile->name
+                              : "SKU found by the devices at run time (--sku NAME shows its limits)",
+            explained.backend, plural(static_cast<size_t>(explained.nodes), "node"),
+            plural(static_cast<size_t>(explained.devices), "device"),
+            plural(explained.stages.size(), "stage"), plural(cases, "case"), plural(limits, "limit"),
+            total.text(), formatQuantity(seconds, "s"));
   for (const ExplainedStage& one : explained.stages) printStage(one);
   printTelemetry(explained.stages);
 }

@@ -184,6 +184,8 @@ Status RunFolder::append(const Json& line) {
 }
 
 Status RunFolder::keepFile(const std::string& name, std::string content) {
+  std::error_code error;
+  if (!made_.empty() && !fs::exists(path_ / name, error)) made_.push_back(name);
   MUSTER_CHECK_OK(settle());
   syncing_ = std::async(std::launch::async, [path = path_ / name, text = std::move(content)] {
     return writeFileAtomically(path, text);

@@ -91,7 +91,14 @@ std::optional<StageOutcome> settleWaivers(Record& record, const Waivers& waivers
   std::vector<StageVerdicts> stages;
   for (const StageRecord& stage : record.stages)
     stages.push_back({stage.name, stage.state == StageState::kRan, &stage.verdicts});
-  const std::vector<WaiverUse> uses = waiverUses(waivers.list, waivedNode(record), stages);
+  std::vector<WaiverUse> uses = waiverUses(waivers.list, waivedNode(record), stages);
+  // What it names may be on a device that took no part.
+  if (!record.selection.devices.empty())
+    for (WaiverUse& use : uses)
+      if (use.state == WaiverState::kUnmatched) {
+        use.state = WaiverState::kUndecided;
+        use.detail = "this partial run left out other devices";
+      }
   StageEvidence evidence;
   evidence.stage = kWaiverStage;
   for (size_t i = 0; i < uses.size(); ++i) {
