@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostLines = 5;
+constexpr size_t kMostLines = 4;
 
 /// "gemm throughput dtype=bf16 and 4 more", or the detail line.
 std::string faultText(const Incident& incident) {
