@@ -14,8 +14,10 @@ namespace {
 
 constexpr uint64_t kMaxBytes = 1ull << 20;
 constexpr size_t kLongestText = 80;  ///< bytes; all of it is printed on the first page
-constexpr size_t kMostOrdered = 8;
-constexpr size_t kMostExclusions = 4;
+constexpr size_t kMostOrdered = 6;
+constexpr size_t kLongestShort = 40;  ///< of a narrow place
+constexpr size_t kLongestDue = 20;
+constexpr size_t kMostExclusions = 3;
 constexpr size_t kMostOwners = 1000;
 
 /// Reads one document; mistakes go to `complaints_`.
@@ -40,14 +42,14 @@ class Reader {
 
  private:
   /// A text that fits its place on the first page.
-  void shortText(TomlTable& table, const char* key, std::string& out) {
-    if (table.text(key, out)) checkLength(table, key, out);
+  void shortText(TomlTable& table, const char* key, std::string& out, size_t most = kLongestText) {
+    if (table.text(key, out)) checkLength(table, key, out, most);
   }
 
-  void checkLength(TomlTable& table, const char* key, const std::string& text) {
-    if (text.size() > kLongestText)
-      table.complain(key, fmt::format("`{}` has {} bytes, at most {} fit on the first page", key, text.size(),
-                                      kLongestText));
+  void checkLength(TomlTable& table, const char* key, const std::string& text, size_t most) {
+    if (text.size() > most)
+      table.complain(
+          key, fmt::format("`{}` has {} bytes, at most {} fit on the first page", key, text.size(), most));
   }
 
   std::vector<TomlTable> listed(const char* key, size_t most) {
@@ -61,11 +63,11 @@ class Reader {
   void readDocument(TomlTable table) {
     shortText(table, "number", result_.number);
     shortText(table, "revision", result_.revision);
-    shortText(table, "contract", result_.contract);
-    shortText(table, "site", result_.site);
+    shortText(table, "contract", result_.contract, kLongestShort);
+    shortText(table, "site", result_.site, kLongestShort);
     shortText(table, "scope", result_.scope);
     table.texts("exclusions", result_.exclusions);
-    for (const std::string& text : result_.exclusions) checkLength(table, "exclusions", text);
+    for (const std::string& text : result_.exclusions) checkLength(table, "exclusions", text, kLongestText);
     if (result_.exclusions.size() > kMostExclusions)
       table.complain("exclusions", fmt::format("{} exclusions, at most {} fit on the first page",
                                                result_.exclusions.size(), kMostExclusions));
@@ -82,9 +84,9 @@ class Reader {
   void readOrdered(TomlTable& table) {
     OrderedPart part;
     table.require("part");
-    shortText(table, "part", part.part);
+    shortText(table, "part", part.part, kLongestShort);
     table.integer("count", {1, 100'000}, part.count);
-    shortText(table, "version", part.version);
+    shortText(table, "version", part.version, kLongestShort);
     if (table.has("count") == table.has("version"))
       table.complain("", "an ordered part needs either `count` or `version`");
     table.finish();
@@ -94,8 +96,8 @@ class Reader {
   void readOwner(TomlTable& table) {
     FindingOwner owner;
     table.require("name");
-    shortText(table, "name", owner.name);
-    shortText(table, "due", owner.due);
+    shortText(table, "name", owner.name, kLongestShort);
+    shortText(table, "due", owner.due, kLongestDue);
     table.text("node", owner.node);
     table.text("device", owner.device);
     table.text("serial", owner.serial);

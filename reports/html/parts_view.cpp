@@ -16,8 +16,8 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostParts = 6;
-constexpr size_t kMostConcessions = 3;
+constexpr size_t kMostParts = 8;
+constexpr size_t kMostConcessions = 2;
 constexpr size_t kMostNearest = 6;
 
 /// One line of the bill of materials: pieces, or a version.
@@ -131,7 +131,11 @@ View partView(const Part& part) {
 
 View concessionView(const Concession& concession) {
   View view;
-  view.text("text", printable(concession.text(), 2 * kLongestCell));
+  constexpr size_t kLongestName = 44;
+  view.text("part", printable(concession.part, kLongestCell))
+      .text("what", printable(concession.what, kLongestCell));
+  view.text("approver", printable(concession.approver, kLongestName));
+  view.text("expires", printable(concession.expires, kLongestName));
   return view;
 }
 
@@ -155,7 +159,7 @@ void addFirst(View& page, const std::string& name, Items items, size_t most, F m
 }  // namespace
 
 void addParts(View& page, const Record& record, const AcceptanceDocument& document) {
-  addFirst(page, "parts", partsOf(record, document), kMostParts + document.ordered.size(), partView);
+  addFirst(page, "parts", partsOf(record, document), kMostParts, partView);
   addFirst(page, "concessions", concessionsOf(record), kMostConcessions, concessionView);
   addFirst(page, "nearest", nearestChecks(record), kMostNearest, nearestView);
 }

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kLongestName = 48;
+constexpr size_t kLongestName = 32;
 
 /// A CSS string that stays one whatever `text` holds: everything but letters, digits and a few signs is
 /// written as its code.

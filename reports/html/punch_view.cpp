@@ -2,6 +2,8 @@
 // The punch list: what is left to do, a line for each incident.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reports/html/categories.h"
 #include "reports/html/page_one.h"
 #include "reports/html/symbols.h"
@@ -12,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostLines = 5;
+constexpr size_t kMostLines = 4;
 
 /// "gemm throughput dtype=bf16 and 4 more", or the detail line.
 std::string faultText(const Incident& incident) {
@@ -52,7 +54,9 @@ View lineView(const Record& record, const Incident& incident, const AcceptanceDo
   const std::string required = wantedText(*worst.verdict);
   put("required", required.substr(0, required.find(" (")));
   put("margin", marginText(*worst.verdict));
-  put("action", incident.action());
+  std::string action = incident.action();
+  if (action.size() > kLongestCell) action.resize(std::min(action.find(" ("), action.size()));  // the command
+  put("action", action);
   put("owner", owner == nullptr ? "" : owner->name);
   put("due", owner == nullptr ? "" : owner->due);
   return view;

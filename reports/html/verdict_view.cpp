@@ -66,7 +66,7 @@ View leadOf(const Record& record, const Incident& incident) {
   view.text("required", hasValue ? printable(wantedText(verdict), kLongestText) : "");
   view.text("peers", peerDistance(*worst.stage, verdict).text());
   view.text("telemetry", telemetryHint(*worst.stage, part.id));
-  view.text("action", printable(incident.action(), 2 * kLongestText));
+  view.text("action", printable(incident.action(), kLongestText));
   return view;
 }
 

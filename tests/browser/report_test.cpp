@@ -275,19 +275,21 @@ TEST(FullReport, KeepsItsFirstPageOnOneSheet) {
   waiver.covered = 1;
   record.waivers.assign(9, waiver);
   AcceptanceDocument document;
-  const std::string text = std::string(39, 'a') + " " + std::string(40, 'b');
-  for (auto* field : {&document.number, &document.contract, &document.site, &document.supplier,
-                      &document.customer, &document.witness, &document.scope})
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += "ninewords ";
+  for (auto* field :
+       {&document.number, &document.supplier, &document.customer, &document.witness, &document.scope})
     *field = text;
-  document.exclusions.assign(4, text);
-  document.ordered.assign(8, {text, 1, ""});
-  document.owners = {{"", "", "", "", text, text}};
+  document.contract = document.site = text.substr(0, 40);
+  document.exclusions.assign(3, text);
+  for (int i = 0; i < 6; ++i) document.ordered.push_back({std::string(39, 'a') + std::to_string(i), 1, ""});
+  document.owners = {{"", "", "", "", text.substr(0, 40), text.substr(0, 20)}};
   const ReportFile report(record, document);
   Browser browser;
   browser.open(report.path());
   const auto pages = printedPages(browser, report.folder());
   for (const char* part : {"REJECTED", "Punch list", "SHA-256 of record.json"})
-    EXPECT_NE(pages.front().find(part), std::string::npos) << part;
+    EXPECT_NE(pages.front().find(part), std::string::npos) << part << " is not in\n" << pages.front();
 }
 
 TEST_F(SickReport, UnfoldsWhatAnAddressNames) {
