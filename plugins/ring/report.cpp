@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "plugins/ring/culprit_figures.h"
 #include "plugins/ring/solver/lane_analysis.h"
 #include "plugins/ring/solver/lane_figures.h"
 
@@ -93,10 +94,21 @@ class Reporter {
       MUSTER_CHECK_OK(host_.measurement(metric, "count", {1}, labels, now_));
       MUSTER_CHECK_OK(host_.fact("culprit_evidence", withNames(culprit.evidence, members_), labels));
       MUSTER_CHECK_OK(host_.measurement("culprit_loss", "ratio", {culprit.loss}, labels, now_));
+      MUSTER_CHECK_OK(figures(culprit, labels));
       MUSTER_CHECK_OK(host_.measurement("culprit_confidence", "ratio", {culprit.confidence}, labels, now_));
     }
     if (any) return {};
     return host_.measurement(metric, "count", {0}, {{"culprit", "none"}, {"kind", "none"}}, now_);
+  }
+
+  Status figures(const Culprit& culprit, const sdk::Host::LabelList& labels) {
+    const auto found = figuresOf(culprit, topology(), found_.figures);
+    if (!found) return {};
+    const bool isLatency = culprit.quantity == Quantity::kLatency;
+    const std::string name = isLatency ? "latency" : "bandwidth";
+    const char* unit = isLatency ? "s" : "B/s";
+    MUSTER_CHECK_OK(host_.measurement("culprit_" + name, unit, {found->measured}, labels, now_));
+    return host_.measurement("culprit_peer_" + name, unit, {found->peers}, labels, now_);
   }
 
   [[nodiscard]] double furtherLooks() const {

@@ -114,8 +114,8 @@ Result<std::vector<double>> meanOverRanks(const Group& group, const std::vector<
 Status reportLoss(Teller& tell, const std::vector<double>& losses) {
   const double start = meanOfFirst(losses);
   const double end = meanOfLast(losses);
-  tell.number("loss_start", "ratio", start).number("loss_end", "ratio", end);
-  tell.samples("loss", "ratio", losses);
+  tell.number("loss_start", "number", start).number("loss_end", "number", end);
+  tell.samples("loss", "number", losses);
   if (losses.size() >= kShortRun) tell.number("loss_fell", "bool", end < start ? 1 : 0);
   return tell.status();
 }

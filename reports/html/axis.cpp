@@ -28,7 +28,7 @@ DisplayUnit durationUnit(double largest) {
 DisplayUnit displayUnit(double largest, std::string_view unit) {
   if (unit == "s") return durationUnit(largest);
   if (unit == "ratio") return {100, "%"};
-  if (unit == "count" || unit == "bool" || unit == "text" || unit.empty()) return {1, ""};
+  if (unit == "number" || unit == "count" || unit == "bool" || unit == "text" || unit.empty()) return {1, ""};
   const std::string text = formatQuantity(largest, unit, 6);
   const size_t space = text.find(' ');
   if (space == std::string::npos || !std::isfinite(largest) || largest == 0) return {1, std::string(unit)};

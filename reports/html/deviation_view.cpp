@@ -11,7 +11,8 @@
 #include "reports/html/stage_table.h"
 #include "reports/html/symbols.h"
 #include "runner/core/text.h"
-#include "runner/record/deviations.h"
+#include "runner/record/incidents.h"
+#include "runner/record/peer_distance.h"
 
 namespace muster {
 namespace {
@@ -34,7 +35,8 @@ View itemView(const DeviationItem& item, Sources& sources) {
   view.text("device", verdict.device.empty() ? "node" : verdict.device);
   view.text("rank", verdict.rank >= 0 ? std::to_string(verdict.rank) : "");
   view.text("case", caseText(verdict)).text("wanted", wantedText(verdict));
-  view.text("observed", verdict.observedText).text("margin", marginText(verdict));
+  view.text("observed", measuredText(*item.stage, verdict)).text("margin", marginText(verdict));
+  view.text("peers", peerDistance(*item.stage, verdict).text());
   view.text("samples", samplesText(samplesOf(*item.stage, verdict), unitOf(verdict)));
   view.text("stage", item.stage->name);
   view.text("cite", verdict.expectation ? citeOf(*verdict.expectation, sources) : "");
@@ -42,12 +44,14 @@ View itemView(const DeviationItem& item, Sources& sources) {
   return view;
 }
 
-/// How the rank ended, where that is the cause.
-View rankView(const RankRecord& rank) {
+/// How the rank ended, where that is the cause. What `told` says already is left out.
+View rankView(const RankRecord& rank, const std::string& told) {
   View view;
   view.text("rank", std::to_string(rank.rank)).text("device", rank.device).text("state", nameOf(rank.state));
   view.text("signal", rank.signal).text("exit_code", std::to_string(rank.exitCode));
-  view.text("error", rank.error).text("last_progress", rank.lastProgress).text("output", rank.outputTail);
+  view.text("error", told.find(rank.error) == std::string::npos ? rank.error : "")
+      .text("last_progress", rank.lastProgress)
+      .text("output", rank.outputTail);
   return view;
 }
 
@@ -57,16 +61,12 @@ std::vector<View> ranksOf(const Deviation& deviation) {
   for (const auto& item : deviation.items)
     if (item.rank != nullptr && item.rank->state != RankOutcome::kOk && known.insert(item.rank).second)
       ranks.push_back(item.rank);
-  return viewsOf(ranks, [](const RankRecord* rank) { return rankView(*rank); });
+  const std::string told = deviation.commonDetail();
+  return viewsOf(ranks, [&](const RankRecord* rank) { return rankView(*rank, told); });
 }
 
 std::vector<View> rerunsOf(const Deviation& deviation) {
-  std::vector<std::string> commands;
-  std::set<std::string> known;
-  for (const auto& item : deviation.items)
-    if (item.rank != nullptr && !item.rank->rerun.empty() && known.insert(item.rank->rerun).second)
-      commands.push_back(item.rank->rerun);
-  return viewsOf(commands, [](const std::string& command) {
+  return viewsOf(deviation.reruns(), [](const std::string& command) {
     View view;
     view.text("command", command);
     return view;
@@ -146,9 +146,11 @@ View deviationView(const Deviation& deviation, Sources& sources) {
   view.text("who", who.empty() ? "the whole node" : who).text("first_fault", deviation.firstFault());
   view.text("metric", first.metric).text("case", whereText(deviation));
   view.text("wanted", deviation.commonWanted());
-  view.text("observed", first.observedText).text("margin", marginText(first));
+  const StageRecord& stage = *deviation.items.front().stage;
+  view.text("observed", measuredText(stage, first)).text("margin", marginText(first));
+  view.text("peers", peerDistance(stage, first).text()).text("not_run", "");
   view.flag("single", deviation.items.size() == 1).flag("several", deviation.items.size() > 1);
-  view.text("samples", samplesText(samplesOf(*deviation.items.front().stage, first), unitOf(first)));
+  view.text("samples", samplesText(samplesOf(stage, first), unitOf(first)));
   view.text("attempts", attemptsText(first));
   view.text("detail", deviation.commonDetail());
   addItems(view, deviation, sources);
@@ -157,34 +159,6 @@ View deviationView(const Deviation& deviation, Sources& sources) {
   const DeviationItem& worst = deviation.worst();
   view.markup("plot", plotAround(stageTable(*worst.stage), *worst.verdict));
   return view;
-}
-
-/// "gpu5 compute.gemm_throughput: 599.1 TFLOP/s, required at least 657 TFLOP/s".
-std::string headline(const Deviation& deviation) {
-  const Verdict& worst = *deviation.worst().verdict;
-  const std::string who = deviation.who();
-  std::string text = who.empty() ? "the whole node" : who;
-  if (!worst.metric.empty()) text += " " + worst.metric;
-  if (worst.metric.empty() || worst.observedText.empty())
-    return fmt::format("{}, stage {}: {}", text, deviation.stages().front(), printable(worst.detail, 160));
-  const std::string fault = deviation.firstFault();
-  return fmt::format("{}: {}, required {}{}", text, worst.observedText, wantedText(worst),
-                     fault.empty() ? "" : "; first fault: " + printable(fault, 160));
-}
-
-/// What blocks acceptance in a line each, beside the verdict; all of it is told below.
-void addHeadlines(View& page, const std::vector<Deviation>& found) {
-  constexpr size_t kMost = 5;
-  std::vector<View> lines;
-  size_t blocking = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].blocks || ++blocking > kMost) continue;
-    View line;
-    line.text("number", std::to_string(i + 1)).text("text", headline(found[i]));
-    lines.push_back(std::move(line));
-  }
-  page.list("headlines", std::move(lines));
-  page.text("headlines_left", blocking > kMost ? std::to_string(blocking - kMost) : "");
 }
 
 /// One line of a plain list.
@@ -205,21 +179,25 @@ View lineView(const Deviation& deviation, Sources& sources) {
 }  // namespace
 
 void addDeviations(View& page, const Record& record, Sources& sources) {
-  const auto found = deviations(record);
-  const auto blocking = std::count_if(found.begin(), found.end(), [](const auto& d) { return d.blocks; });
-  size_t verdicts = 0;
-  for (const auto& deviation : found) verdicts += deviation.items.size();
+  size_t checks = 0;
+  size_t blocking = 0;
+  std::vector<View> views;
+  const auto found = incidents(record);
+  for (size_t i = 0; i < found.size(); ++i) {
+    blocking += found[i].blocks() ? 1 : 0;
+    for (const Deviation& deviation : found[i].findings) {
+      checks += deviation.items.size();
+      views.push_back(deviationView(deviation, sources));
+      const bool leads = &deviation == &found[i].main();
+      views.back().text("number", leads ? std::to_string(i + 1) : "");
+    }
+    views.back().text("not_run", found[i].notRunText());
+  }
   page.text("deviation_text",
-            fmt::format("{} from {}", plural(found.size(), "finding"), plural(verdicts, "check result")));
+            fmt::format("{} from {}", plural(found.size(), "finding"), plural(checks, "check result")));
   page.text("blocking_text",
             fmt::format("{} of them {} acceptance", blocking, blocking == 1 ? "blocks" : "block"));
-  std::vector<View> views;
-  for (const auto& deviation : found) {
-    views.push_back(deviationView(deviation, sources));
-    views.back().text("number", std::to_string(views.size()));
-  }
   page.list("deviations", std::move(views));
-  addHeadlines(page, found);
 }
 
 void addNotJudged(View& page, const Record& record, Sources& sources) {

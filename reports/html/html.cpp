@@ -3,6 +3,7 @@
 #include "reports/html/html.h"
 
 #include "reports/html/csp.h"
+#include "reports/html/page_one.h"
 #include "reports/html/sections.h"
 #include "runner/record/markup.h"
 #include "runner/system/files.h"
@@ -37,13 +38,20 @@ Result<Template> loadTemplate(const std::filesystem::path& folder) {
   return parts;
 }
 
-View pageView(const Record& record, const std::string& digest, const Template& parts) {
+View pageView(const Record& record, const std::string& digest, const Template& parts,
+              const AcceptanceDocument& document) {
   View page;
   Sources sources;
-  page.markup("style", parts.style).markup("script", parts.script);
-  page.markup("csp", contentSecurityPolicy(parts.style, parts.script));
-  addSummary(page, record);
+  const std::string style = parts.style + printHead(record, digest);
+  page.markup("style", style).markup("script", parts.script).text("digest", digest);
+  page.markup("csp", contentSecurityPolicy(style, parts.script));
+  addDocument(page, record, document);
+  addVerdict(page, record);
+  addCategories(page, record);
+  addPunchList(page, record, document);
+  addParts(page, record, document);
   addDeviations(page, record, sources);
+  addScorecard(page, record);
   addStages(page, record, sources);
   addNotJudged(page, record, sources);
   addWaivers(page, record, sources);
@@ -57,7 +65,7 @@ View pageView(const Record& record, const std::string& digest, const Template& p
 }  // namespace
 
 Result<std::string> renderHtml(const Record& record, const std::string& digest,
-                               const std::filesystem::path& templates) {
+                               const std::filesystem::path& templates, const AcceptanceDocument& document) {
   auto parts = loadTemplate(templates);
   if (!parts.ok()) return std::move(parts).error().context("loading the report template");
   kainjow::mustache::mustache page(parts->page);
@@ -65,7 +73,7 @@ Result<std::string> renderHtml(const Record& record, const std::string& digest,
     return Error{ErrorCode::kUnsupported, "the report template is damaged: " + page.error_message(),
                  (templates / "report" / "report.mustache").string()};
   page.set_custom_escape([](const std::string& text) { return escapeMarkup(text); });
-  std::string html = page.render(pageView(record, digest, *parts).data());
+  std::string html = page.render(pageView(record, digest, *parts, document).data());
   if (!page.is_valid())
     return Error{ErrorCode::kInternal, "rendering the report: " + page.error_message(), templates.string()};
   return html;

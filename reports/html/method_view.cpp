@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "reports/html/sections.h"
+#include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/deviations.h"
 #include "runner/system/files.h"
 
 namespace muster {
@@ -58,6 +60,19 @@ std::string peakUnit(const std::string& name) {
   return name.find("bandwidth") != std::string::npos ? "B/s" : "";
 }
 
+/// How the run came about, beside what the first page says.
+std::vector<View> factsOf(const Record& record) {
+  std::vector<View> facts = {
+      pairView("Backend", record.backend), pairView("Started", formatUtc(record.started)),
+      pairView("Duration", formatQuantity(record.finished - record.started, "s", 3) +
+                               (record.simulated ? " wall time; stage times are simulated" : "")),
+      pairView("Exit code", std::to_string(record.exitCode)), pairView("SKU profile", skuNote(record))};
+  if (record.resumed > 0)
+    facts.push_back(pairView("Resumed", plural(static_cast<size_t>(record.resumed), "time")));
+  if (!record.overrides.empty()) facts.push_back(pairView("Overrides", join(record.overrides, ", ")));
+  return facts;
+}
+
 View digestView(const std::string& what, const std::string& name, const std::string& sha256) {
   View view;
   view.text("what", what).text("name", name).text("sha256", sha256.empty() ? "none" : sha256);
@@ -77,7 +92,7 @@ void addMethod(View& page, const Record& record) {
   page.text("command", commandText(record.command)).text("seed", std::to_string(record.seed));
   page.text("launcher", paramsText(record.launcher)).text("boot_id", record.bootId);
   page.text("peaks_from", record.peaksFrom).flag("strict", record.strict);
-  page.list("cases", caseViews(record));
+  page.list("facts", factsOf(record)).list("cases", caseViews(record));
   page.list("peaks", viewsOf(record.peaks, [](const auto& peak) {
               return pairView(peak.first, formatQuantity(peak.second, peakUnit(peak.first)));
             }));

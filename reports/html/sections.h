@@ -23,8 +23,9 @@ class Sources {
   std::map<std::string, int> numbers_;
 };
 
-void addSummary(View& page, const Record& record);
 void addDeviations(View& page, const Record& record, Sources& sources);
+/// Eight devices at a glance: dots on an axis of the distance to the limit.
+void addScorecard(View& page, const Record& record);
 void addStages(View& page, const Record& record, Sources& sources);
 void addNotJudged(View& page, const Record& record, Sources& sources);
 void addWaivers(View& page, const Record& record, Sources& sources);

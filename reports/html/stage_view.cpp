@@ -227,6 +227,7 @@ View stageView(const StageRecord& stage, size_t number, Sources& sources) {
   view.text("test", stage.plugin + "." + stage.test).text("plugin_version", stage.pluginVersion);
   view.text("outcome", outcomeName(stage.outcome)).text("symbol", outcomeSymbol(stage.outcome));
   view.text("state", stage.state == StageState::kRan ? "" : nameOf(stage.state)).text("reason", stage.reason);
+  view.flag("open", stage.outcome <= Outcome::kWarn);
   view.text("meta", metaText(stage)).text("verdict_counts", countsText(stage));
   view.text("scope", nameOf(stage.scope)).text("ranks_count", std::to_string(stage.ranks.size()));
   view.text("duration", formatQuantity(stage.duration, "s", 3));

@@ -2,8 +2,6 @@
 // Maps outcomes and acceptances to symbols.
 #include "reports/html/symbols.h"
 
-#include <cctype>
-
 namespace muster {
 
 const char* outcomeSymbol(Outcome outcome) {
@@ -38,17 +36,11 @@ const char* acceptanceSymbol(Acceptance acceptance) {
   return "!";
 }
 
-std::string acceptanceText(Acceptance acceptance) {
-  std::string text;
-  for (const char c : std::string_view(nameOf(acceptance)))
-    text += c == '-' ? ' ' : static_cast<char>(std::toupper(c));
-  return text;
-}
-
 std::string acceptanceMeaning(Acceptance acceptance, size_t waived) {
   switch (acceptance) {
     case Acceptance::kAccepted:
-      return std::string("All requirements were met") + (waived == 0 ? "." : " or waived; see the waivers.");
+      return std::string("All requirements were met") +
+             (waived == 0 ? "." : " or waived; see the concessions.");
     case Acceptance::kRejected:
       return "At least one requirement was not met.";
     case Acceptance::kIncomplete:

@@ -12,9 +12,6 @@ namespace muster {
 const char* outcomeSymbol(Outcome outcome);
 const char* acceptanceSymbol(Acceptance acceptance);
 
-/// The words of the verdict: "ACCEPTED", "REJECTED", "INCOMPLETE", "INTERRUPTED", "NO GPU".
-std::string acceptanceText(Acceptance acceptance);
-
 /// One sentence that says what the acceptance means; `waived` failures are never passed over.
 std::string acceptanceMeaning(Acceptance acceptance, size_t waived);
 

@@ -8,8 +8,10 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/record/concessions.h"
 #include "runner/record/deviations.h"
 #include "runner/record/markup.h"
+#include "runner/record/peer_distance.h"
 
 namespace muster {
 namespace {
@@ -92,16 +94,17 @@ std::string caseName(const Verdict& verdict) {
 }
 
 /// Everything that is known of a verdict, one line each.
-std::string bodyText(const Verdict& verdict) {
+std::string bodyText(const StageRecord& stage, const Verdict& verdict) {
   std::vector<std::string> lines;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) lines.push_back(fmt::format("{}: {}", name, value));
   };
   add("outcome", outcomeName(verdict.outcome));
   add("device", verdict.device);
-  add("measured", verdict.observedText);
+  add("measured", measuredText(stage, verdict));
   add("required", wantedText(verdict));
   add("margin", marginText(verdict));
+  add("peers", peerDistance(stage, verdict).text());
   add("detail", verdict.detail);
   if (verdict.expectation) add("source", verdict.expectation->source);
   add("remedy", verdict.remedy);
@@ -116,23 +119,23 @@ std::string messageOf(const Verdict& verdict) {
   return fmt::format("{}, required {}", verdict.observedText, wantedText(verdict));
 }
 
-std::string resultElement(const Verdict& verdict) {
+std::string resultElement(const StageRecord& stage, const Verdict& verdict) {
   const std::string type = outcomeName(verdict.outcome);
   const std::string message = escapeAttribute(messageOf(verdict));
   switch (kindOf(verdict.outcome)) {
     case Kind::kFailure:
       return fmt::format("      <failure message=\"{}\" type=\"{}\">{}</failure>\n", message, type,
-                         escapeMarkup(bodyText(verdict)));
+                         escapeMarkup(bodyText(stage, verdict)));
     case Kind::kError:
       return fmt::format("      <error message=\"{}\" type=\"{}\">{}</error>\n", message, type,
-                         escapeMarkup(bodyText(verdict)));
+                         escapeMarkup(bodyText(stage, verdict)));
     case Kind::kSkipped:
       return fmt::format("      <skipped message=\"{}: {}\"/>\n", type, message);
     case Kind::kPassed:
       break;
   }
   if (verdict.outcome == Outcome::kPass) return "";
-  return fmt::format("      <system-out>{}</system-out>\n", escapeMarkup(bodyText(verdict)));
+  return fmt::format("      <system-out>{}</system-out>\n", escapeMarkup(bodyText(stage, verdict)));
 }
 
 std::string testcase(const std::string& suite, const std::string& name, double time,
@@ -171,7 +174,7 @@ std::string stageSuite(const Record& record, const StageRecord& stage, Counts& t
       stage.verdicts.empty() ? 0 : stage.duration / static_cast<double>(stage.verdicts.size());
   for (const auto& verdict : stage.verdicts) {
     counts.add(kindOf(verdict.outcome));
-    inside += testcase(name, caseName(verdict), share, resultElement(verdict));
+    inside += testcase(name, caseName(verdict), share, resultElement(stage, verdict));
   }
   total.add(counts);
   return suiteElement(name, record, counts, stage.duration, stage.started, inside);
@@ -180,8 +183,10 @@ std::string stageSuite(const Record& record, const StageRecord& stage, Counts& t
 std::string runProperties(const Record& record) {
   std::string text = "    <properties>\n";
   text += property("simulated", record.simulated ? "SIMULATED by scenario " + record.scenario : "no");
-  text += property("acceptance", nameOf(record.acceptance)) +
+  text += property("acceptance", nameOf(record.acceptance)) + property("verdict", verdictText(record)) +
           property("exit_code", std::to_string(record.exitCode));
+  for (const Concession& concession : concessionsOf(record))
+    text += property("concession", concession.text());
   text += property("expected", std::to_string(record.accounting.expected));
   text += property("plan", record.plan.name) + property("plan_sha256", record.plan.sha256);
   text += property("profile", record.profile.name) + property("run", record.runId);
@@ -197,7 +202,7 @@ std::string acceptanceSuite(const Record& record, Counts& total) {
   Counts counts;
   std::string result;
   const std::string message =
-      escapeAttribute(fmt::format("{}: {}", nameOf(record.acceptance), join(record.reasons, "; ")));
+      escapeAttribute(fmt::format("{}: {}", verdictText(record), join(record.reasons, "; ")));
   if (record.acceptance == Acceptance::kRejected)
     result = fmt::format("      <failure message=\"{}\" type=\"rejected\"/>\n", message);
   else if (record.acceptance == Acceptance::kNoGpu)

@@ -9,7 +9,10 @@
 #include "reports/terminal/wrap.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/concessions.h"
 #include "runner/record/deviations.h"
+#include "runner/record/incidents.h"
+#include "runner/record/peer_distance.h"
 
 namespace muster {
 namespace {
@@ -89,9 +92,8 @@ std::string countsText(const Accounting& accounting, const Paint& paint) {
 }
 
 void addVerdict(Page& page, const Record& record) {
-  const std::string verdict =
-      upperCase(record.acceptance == Acceptance::kNoGpu ? "no GPU" : nameOf(record.acceptance));
-  page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
+  page.out +=
+      "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdictText(record)));
   if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
   if (!record.imported.empty()) page.out += " " + page.paint("1;30;43", " IMPORTED ");
   page.out += fmt::format("  exit code {}\n", record.exitCode);
@@ -100,6 +102,8 @@ void addVerdict(Page& page, const Record& record) {
   for (const std::string& text : importedTexts(record)) page.line("IMPORTED " + text, 1);
   if (!record.rejudged.empty()) page.line("RE-JUDGED: " + rejudgedText(record), 1);
   for (const auto& reason : record.reasons) page.line("- " + reason, 1);
+  for (const Concession& concession : concessionsOf(record))
+    page.line("- concession: " + concession.text(), 1);
   page.out += "\n";
 }
 
@@ -136,10 +140,12 @@ std::string itemText(const DeviationItem& item, bool withStage, bool withCase, b
   if (withCase && !caseText(verdict).empty()) parts.push_back(caseText(verdict));
   std::string text = join(parts, " ");
   text += (text.empty() ? "" : ": ") +
-          (verdict.observedText.empty() ? std::string("nothing") : verdict.observedText);
+          (verdict.observedText.empty() ? std::string("nothing") : measuredText(*item.stage, verdict));
   if (withWanted) text += ", required " + wantedText(verdict);
-  const std::string margin = marginText(verdict);
-  return margin.empty() ? text : text + " (" + margin + ")";
+  std::vector<std::string> distances;
+  for (const std::string& distance : {marginText(verdict), peerDistance(*item.stage, verdict).text()})
+    if (!distance.empty()) distances.push_back(distance);
+  return distances.empty() ? text : text + " (" + join(distances, "; ") + ")";
 }
 
 void addFigures(Page& page, const Deviation& deviation) {
@@ -180,12 +186,26 @@ void addDeviation(Page& page, const Deviation& deviation) {
   page.field("fault", deviation.firstFault());
   for (const auto* origin : deviation.origins()) page.field("source", origin->source);
   for (const auto& remedy : deviation.remedies()) page.field("remedy", remedy);
-  std::string last;
-  for (const auto& item : deviation.items) {
-    if (item.rank == nullptr || item.rank->rerun == last) continue;
-    last = item.rank->rerun;
-    page.command("rerun", last);
-  }
+  for (const std::string& command : deviation.reruns()) page.command("rerun", command);
+}
+
+/// A further finding of one incident, in a line.
+void addAlso(Page& page, const Deviation& deviation) {
+  const DeviationItem& worst = deviation.worst();
+  const std::string where = deviation.stages().size() > 1 ? "stages " + join(deviation.stages(), ", ")
+                                                          : "stage " + deviation.stages().front();
+  const Verdict& verdict = *worst.verdict;
+  if (verdict.metric.empty())
+    page.field("also", fmt::format("{}: {}", where, verdict.detail));
+  else
+    page.field("also", fmt::format("{} in {}: {}, required {}", verdict.metric, where,
+                                   itemText(worst, false, true, false), wantedText(verdict)));
+}
+
+void addIncident(Page& page, const Incident& incident) {
+  addDeviation(page, incident.main());
+  for (size_t i = 1; i < incident.findings.size(); ++i) addAlso(page, incident.findings[i]);
+  if (!incident.notRun.empty()) page.line(incident.notRunText(), 4);
 }
 
 void addNotJudged(Page& page, const Record& record) {
@@ -238,7 +258,7 @@ std::string renderSummary(const Record& record, bool colour, int width) {
   addVerdict(page, record);
   addRun(page, record);
   addStages(page, record);
-  for (const auto& deviation : deviations(record)) addDeviation(page, deviation);
+  for (const auto& incident : incidents(record)) addIncident(page, incident);
   addNotJudged(page, record);
   addWaived(page, record);
   addWaiverFile(page, record);

@@ -39,8 +39,7 @@ struct Arguments {
   std::vector<std::string> sets;
   std::vector<std::filesystem::path> pluginFolders;
   std::vector<std::filesystem::path> skuFolders;
-  std::filesystem::path record;
-  std::filesystem::path out;
+  ReportOptions report;
   std::string name;
   std::string noGpu = "fail";
   std::string shell;
@@ -368,8 +367,12 @@ int muster(int argc, char** argv) {
   CLI::App* judge = addJudge(app, a);
   CLI::App* report =
       app.add_subcommand("report", "show the summary of a record, or render its reports again");
-  report->add_option("record", a.record, "record.json")->required();
-  report->add_option("--out", a.out, "directory for report.html and junit.xml")->type_name("DIR");
+  report->add_option("record", a.report.record, "record.json")->required();
+  report->add_option("--out", a.report.out, "directory for report.html and junit.xml")->type_name("DIR");
+  report
+      ->add_option("--acceptance", a.report.acceptance,
+                   "document number, parties, ordered parts, owners for the first page; format: below")
+      ->type_name("FILE");
   report->footer(kReportExamples);
   CLI::App* import = addImport(app, a.import);
   CLI::App* plugins =
@@ -406,7 +409,7 @@ int muster(int argc, char** argv) {
   a.import.command = a.run.command;
   if (import->parsed()) return exitCode(importCommand(a.import));
   if (fleet->parsed()) return exitCode(fleetCommand(a.fleet));
-  if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
+  if (report->parsed()) return exitCode(reportCommand(a.report));
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));
   if (baseline->parsed()) return exitCode(baselineCommand(*baseline, a.baseline));
   if (history->top->parsed()) return exitCode(historyCommand(*history));

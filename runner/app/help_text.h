@@ -110,6 +110,23 @@ Exit code: the one stored in the record, see `muster --help`.
 
 Examples:
   muster report runs/n17/record.json                   show the summary
-  muster report runs/n17/record.json --out for-customer)";
+  muster report runs/n17/record.json --out for-customer
+  muster report runs/n17/record.json --out for-customer --acceptance acceptance.toml
+
+acceptance.toml (every key but `schema` is optional; what is missing is a blank to fill in by hand):
+  schema = 1
+  [document]
+  number = "ATR-2026-0117"
+  contract = "C-4711"
+  site = "Hall 2, rack A17"
+  [parties]
+  supplier = "..."
+  customer = "..."
+  [[ordered]]
+  part = "NVIDIA H100 80GB HBM3"      # as report.html names it
+  count = 8
+  [[owner]]                           # of findings; selectors: node, device, serial, metric
+  name = "field service"
+  due = "2026-12-05")";
 
 }  // namespace muster

@@ -85,6 +85,7 @@ constexpr BaseUnit kBaseUnits[] = {
     {"W", "W, kW"},
     {"degC", "degC, °C"},
     {"ratio", "% or a plain number"},
+    {"number", "a plain number"},
     {"count", "a plain number"},
     {"bool", "true, false"},
     {"count/s", "count/s"},
@@ -332,7 +333,7 @@ std::string formatQuantity(double value, std::string_view unit, int significantD
   if (unit == "bool" && (value == 0 || value == 1)) return value == 1 ? "true" : "false";
   // Counts are exact: an error counter of 12345 must not read 12350.
   const std::string number = plainNumber(value == std::floor(value) ? value : roundTo(value, digits), digits);
-  return unit.empty() || unit == "count" || unit == "bool" || unit == "text"
+  return unit.empty() || unit == "number" || unit == "count" || unit == "bool" || unit == "text"
              ? number
              : fmt::format("{} {}", number, unit);
 }

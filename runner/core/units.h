@@ -10,8 +10,8 @@
 namespace muster {
 
 /// A number in a base unit. Base units: "FLOP/s", "OP/s", "B/s", "B", "s", "Hz", "W", "degC", "MHz" is 1e6
-/// "Hz", "ratio" (percentages are 1/100 of it), "count", "bool" (0 or 1), "count/s", "samples/s" and "text"
-/// (no number).
+/// "Hz", "ratio" (percentages are 1/100 of it), "number" (no unit), "count", "bool" (0 or 1), "count/s",
+/// "samples/s" and "text" (no number).
 struct Quantity {
   double value = 0;
   std::string unit;  ///< a base unit; empty when a bare number was written

@@ -239,8 +239,9 @@ std::string unitFault(const Expectation& e, const Group& group) {
   const bool ownFigure =
       e.kind == CheckKind::kMin || e.kind == CheckKind::kMax || e.kind == CheckKind::kBaseline || membership;
   if (!ownFigure || e.unit == group.unit) return "";
-  const bool plain = e.unit.empty() && (group.unit == "count" || group.unit == "ratio" ||
-                                        group.unit == "bool" || group.unit == "text");
+  const bool plain =
+      e.unit.empty() && (group.unit == "count" || group.unit == "ratio" || group.unit == "number" ||
+                         group.unit == "bool" || group.unit == "text");
   if (plain) return "";
   return fmt::format("unit mismatch: measured in {}, the expectation is in {}", group.unit,
                      e.unit.empty() ? "no unit" : printable(e.unit, 40));

@@ -67,7 +67,7 @@ void readType(StrictReader& r, const char* key, ParamType& out) {
 
 /// For the error below; units.h says which they are.
 constexpr const char* kUnits =
-    "s, B, B/s, FLOP/s, OP/s, Hz, W, degC, ratio, count, count/s, samples/s, bool and text";
+    "s, B, B/s, FLOP/s, OP/s, Hz, W, degC, ratio, number, count, count/s, samples/s, bool and text";
 
 void readBaseUnit(StrictReader& r, std::string& out) {
   r.read("unit", out);

@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
@@ -65,6 +66,7 @@ std::string deviationKey(const StageRecord& stage, const Verdict& verdict, bool 
     return join({kind, stage.name, verdict.stage, verdict.device, verdict.detail}, "\n");
   // A device that throttles or loses memory does so in every stage from then on: that is one finding.
   const std::string origin = verdict.expectation ? verdict.expectation->origin : "";
+  if (tellsMemoryFault(verdict.metric)) return join({kind, verdict.metric, verdict.device}, "\n");
   if (origin == "standing" || origin == "condition") return join({kind, "standing", verdict.metric}, "\n");
   return join({kind, stage.name, verdict.stage, verdict.metric}, "\n");
 }
@@ -92,11 +94,20 @@ bool blocksAcceptance(const Record& record, const StageRecord& stage, const Verd
   }
 }
 
+void sortWorstFirst(std::vector<Deviation>& groups) {
+  std::stable_sort(groups.begin(), groups.end(), [](const Deviation& a, const Deviation& b) {
+    if (a.blocks != b.blocks) return a.blocks;
+    return a.outcome < b.outcome;
+  });
+}
+
 /// Groups the verdicts that `wanted` picks, by the order of the outcomes and then of the stages.
 std::vector<Deviation> group(const Record& record, const std::function<bool(const Verdict&, bool)>& wanted) {
   std::vector<Deviation> groups;
   std::map<std::string, size_t> known;
+  const auto stopped = stagesStoppedByFailure(record);
   for (const auto& stage : record.stages) {
+    if (stopped.count(&stage) > 0) continue;
     const RankIndex ranks(stage);
     for (const auto& verdict : stage.verdicts) {
       const bool blocks = blocksAcceptance(record, stage, verdict);
@@ -106,11 +117,25 @@ std::vector<Deviation> group(const Record& record, const std::function<bool(cons
       groups[at->second].items.push_back({&verdict, &stage, ranks.of(verdict)});
     }
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const Deviation& a, const Deviation& b) {
-    if (a.blocks != b.blocks) return a.blocks;
-    return a.outcome < b.outcome;
-  });
+  sortWorstFirst(groups);
   return groups;
+}
+
+/// An unknown SKU that nobody allowed blocks acceptance without a verdict of its own.
+bool lacksSku(const Record& record) {
+  if (!record.profile.name.empty() || record.allowUnknownSku || record.stages.empty()) return false;
+  return record.acceptance == Acceptance::kIncomplete || record.acceptance == Acceptance::kRejected;
+}
+
+Deviation unknownSku(const Record& record) {
+  auto verdict = std::make_shared<Verdict>();
+  verdict->stage = verdict->caseId = record.stages.front().name;
+  verdict->margin = kNaN;
+  const std::string note = skuNote(record);
+  verdict->detail = "unknown SKU, so no limits apply" + (note.empty() ? "" : ": " + note);
+  verdict->remedy =
+      "Add a profile of this model (plans/skus, muster baseline learn), or set allow_unknown_sku = true";
+  return {Outcome::kError, true, {{verdict.get(), &record.stages.front(), nullptr}}, verdict};
 }
 
 }  // namespace
@@ -225,10 +250,43 @@ std::vector<std::string> Deviation::remedies() const {
   return found.take();
 }
 
+std::vector<std::string> Deviation::reruns() const {
+  DistinctTexts found;
+  const std::string told = commonDetail();
+  for (const auto& item : items)
+    if (item.rank != nullptr && !item.rank->rerun.empty() && told.find(item.rank->rerun) == std::string::npos)
+      found.add(item.rank->rerun);
+  return found.take();
+}
+
 std::vector<Deviation> deviations(const Record& record) {
-  return group(record, [](const Verdict& verdict, bool blocks) {
+  auto found = group(record, [](const Verdict& verdict, bool blocks) {
     return blocks || verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky;
   });
+  if (!lacksSku(record)) return found;
+  found.insert(found.begin(), unknownSku(record));
+  sortWorstFirst(found);
+  return found;
+}
+
+std::set<const StageRecord*> stagesStoppedByFailure(const Record& record) {
+  std::set<const StageRecord*> stopped;
+  std::set<std::string> failed;  // names of stages that did not pass, or were stopped
+  for (const StageRecord& stage : record.stages) {
+    const bool isStopped = stage.state == StageState::kSkipped &&
+                           std::any_of(stage.needs.begin(), stage.needs.end(), [&](const std::string& need) {
+                             return failed.count(need) > 0 && stage.reason.find(need) != std::string::npos;
+                           });
+    if (isStopped) stopped.insert(&stage);
+    if (isStopped || std::any_of(stage.verdicts.begin(), stage.verdicts.end(),
+                                 [&](const auto& v) { return blocksAcceptance(record, stage, v); }))
+      failed.insert(stage.name);
+  }
+  return stopped;
+}
+
+bool tellsMemoryFault(const std::string& metric) {
+  return metric.starts_with("env.ecc_") || metric.starts_with("env.row_remap_") || metric == "env.xid_fatal";
 }
 
 std::vector<Deviation> notJudged(const Record& record) {
@@ -262,7 +320,43 @@ std::string caseText(const Verdict& verdict) {
   return verdict.caseId == verdict.stage ? "" : verdict.caseId;
 }
 
+namespace {
+
+/// The value of `metric` for the faulty component that `verdict` names; NaN where it was not measured.
+double culpritValue(const StageRecord& stage, const Verdict& verdict, const std::string& metric) {
+  for (const Measurement& m : stage.measurements)
+    if (m.metric == metric && m.caseId == verdict.caseId && !m.samples.empty() &&
+        labelsMatch(m.labels, {{"culprit", verdict.labels.at("culprit")}}))
+      return m.samples.front();
+  return kNaN;
+}
+
+/// "28.8 of 48 GB/s, 60%".
+std::string shareText(double value, double peers, const std::string& unit) {
+  std::string measured = formatQuantity(value, unit, 3);
+  const std::string typical = formatQuantity(peers, unit, 3);
+  const size_t a = measured.find(' '), b = typical.find(' ');
+  if (a != std::string::npos && b != std::string::npos && measured.substr(a) == typical.substr(b))
+    measured.resize(a);
+  return fmt::format("{} of {}, {:.0f}%", measured, typical, 100 * value / peers);
+}
+
+}  // namespace
+
+std::string measuredText(const StageRecord& stage, const Verdict& verdict) {
+  if (verdict.labels.count("culprit") == 0) return verdict.observedText;
+  const std::string stem = verdict.metric.substr(0, verdict.metric.find('.') + 1) + "culprit_";
+  for (const auto& [name, unit] : {std::pair{"bandwidth", "B/s"}, {"latency", "s"}}) {
+    const double value = culpritValue(stage, verdict, stem + name);
+    const double peers = culpritValue(stage, verdict, stem + "peer_" + name);
+    if (value > 0 && peers > 0) return shareText(value, peers, unit);
+  }
+  const double loss = culpritValue(stage, verdict, stem + "loss");
+  return std::isfinite(loss) ? fmt::format("{:.0f}% of its peers", 100 * (1 - loss)) : verdict.observedText;
+}
+
 std::string wantedText(const Verdict& verdict) {
+  if (verdict.labels.count("culprit") > 0 && verdict.limitText == "at most 0") return "no faulty component";
   if (!verdict.limitText.empty()) return verdict.limitText;
   return verdict.expectation ? verdict.expectation->text() : "";
 }

@@ -2,6 +2,8 @@
 // The deviations of a record: every verdict that a reader must see, grouped so that one cause is told once.
 #pragma once
 
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,9 @@ struct DeviationItem {
 /// Points into the record it was made from.
 struct Deviation {
   Outcome outcome = Outcome::kError;
-  bool blocks = false;               ///< blocks acceptance
-  std::vector<DeviationItem> items;  ///< at least one, in the order of the stages
+  bool blocks = false;                      ///< blocks acceptance
+  std::vector<DeviationItem> items;         ///< at least one, in the order of the stages
+  std::shared_ptr<const Verdict> own = {};  ///< what an item points to that is no verdict of the record
 
   [[nodiscard]] const Verdict& first() const { return *items.front().verdict; }
   /// The verdict that missed its limit by most; the first one where margins mean nothing.
@@ -45,14 +48,23 @@ struct Deviation {
   /// Expectations with distinct sources, in order; those without a source are left out.
   [[nodiscard]] std::vector<const Expectation*> origins() const;
   [[nodiscard]] std::vector<std::string> remedies() const;  ///< distinct ones, in order
+  /// Distinct commands that rerun its ranks, in order; without those that the detail line gives.
+  [[nodiscard]] std::vector<std::string> reruns() const;
 };
 
-/// Fails, errors, flakies, blocking skips, unjudged ones under --strict, then warnings; worst first, else in
-/// stage order.
+/// Fails, errors, flakies, blocking skips, unjudged ones under --strict, an unknown SKU, then warnings; worst
+/// first, else in stage order. Without stagesStoppedByFailure().
 std::vector<Deviation> deviations(const Record& record);
 
-/// What was not judged here and does not block: unjudged, optional skips, deferred, elsewhere.
+/// What was not judged here and does not block: unjudged, optional skips, deferred, elsewhere. Without
+/// stagesStoppedByFailure().
 std::vector<Deviation> notJudged(const Record& record);
+
+/// Stages that were skipped because one that they need has a blocking deviation or was itself stopped so.
+std::set<const StageRecord*> stagesStoppedByFailure(const Record& record);
+
+/// Whether a metric tells of a fault of a device's memory: ECC, row remap or XID.
+bool tellsMemoryFault(const std::string& metric);
 
 /// Verdicts that a waiver covers.
 std::vector<Deviation> waived(const Record& record);
@@ -63,6 +75,10 @@ std::string devicesText(const std::vector<std::string>& devices);
 /// "dtype=bf16 op=copy": the labels other than the device; the case's id where there are none. Sizes read as
 /// "64 KiB".
 std::string caseText(const Verdict& verdict);
+
+/// What was measured: the value, or of a faulty component of a network its bandwidth beside that of the other
+/// pairs: "28.8 of 48 GB/s, 60%".
+std::string measuredText(const StageRecord& stage, const Verdict& verdict);
 
 /// What was wanted: the limit in force, else the expectation; empty when nothing was.
 std::string wantedText(const Verdict& verdict);

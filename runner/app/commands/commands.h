@@ -63,9 +63,13 @@ struct ImportOptions {
 /// takes for a measurement of Muster's.
 Result<int> importCommand(const ImportOptions& options);
 
-/// Renders a record's reports again into `out`; without one, shows its summary. Returns the record's exit
-/// code.
-Result<int> reportCommand(const std::filesystem::path& record, const std::filesystem::path& out);
+struct ReportOptions {
+  std::filesystem::path record;
+  std::filesystem::path out;         ///< where the reports go; empty: only the summary is shown
+  std::filesystem::path acceptance;  ///< acceptance.toml for the first page; empty: blanks
+};
+/// Renders a record's reports again. Returns the record's exit code.
+Result<int> reportCommand(const ReportOptions& options);
 
 /// Lists plugins, their tests, parameters and metrics; `name` empty: a line each.
 Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders,

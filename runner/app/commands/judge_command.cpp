@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "reports/acceptance/acceptance_document.h"
 #include "reports/terminal/terminal.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/record_input.h"
@@ -184,16 +185,23 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   return showRecord(record, options.out, tree.templates);
 }
 
-Result<int> reportCommand(const fs::path& path, const fs::path& named) {
-  MUSTER_TRY(const Record record, soundRecordAt(path));
-  if (named.empty()) {
+Result<int> reportCommand(const ReportOptions& options) {
+  AcceptanceDocument document;
+  if (!options.acceptance.empty()) {
+    if (options.out.empty())
+      return Error{ErrorCode::kUsage, "is printed in report.html only; say where with --out DIR",
+                   "--acceptance"};
+    MUSTER_TRY(document, readAcceptanceDocument(options.acceptance));
+  }
+  MUSTER_TRY(const Record record, soundRecordAt(options.record));
+  if (options.out.empty()) {
     printLines(renderSummary(record, false, kSummaryColumns));
     return record.exitCode;
   }
   MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(const fs::path out, makeOutputFolder(named, "--out"));
-  MUSTER_CHECK_OK(writeReports(record, sha256Hex(recordText(record)), out, tree.templates));
-  printText("report {}\n", (named / "report.html").string());
+  MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
+  MUSTER_CHECK_OK(writeReports(record, sha256Hex(recordText(record)), out, tree.templates, document));
+  printText("report {}\n", (options.out / "report.html").string());
   return record.exitCode;
 }
 

@@ -12,9 +12,9 @@
 namespace muster {
 
 Status writeReports(const Record& record, const std::string& digest, const std::filesystem::path& folder,
-                    const std::filesystem::path& templates) {
+                    const std::filesystem::path& templates, const AcceptanceDocument& document) {
   MUSTER_CHECK_OK(writeFileAtomically(folder / "junit.xml", renderJunit(record), Durable::kNo));
-  MUSTER_TRY(const std::string html, renderHtml(record, digest, templates));
+  MUSTER_TRY(const std::string html, renderHtml(record, digest, templates, document));
   return writeFileAtomically(folder / "report.html", html, Durable::kNo);
 }
 
@@ -25,7 +25,7 @@ Status writeOutputs(const Record& record, const std::filesystem::path& folder,
   const std::string text = recordText(record);
   // The reports are rendered while the disk takes the record.
   auto reports = std::async(std::launch::async, writeReports, std::cref(record), sha256Hex(text),
-                            std::cref(folder), std::cref(templates));
+                            std::cref(folder), std::cref(templates), AcceptanceDocument{});
   const Status written = writeRecord(text, folder / "record.json");
   const Status reported = reports.get();
   return written.ok() ? reported : written;

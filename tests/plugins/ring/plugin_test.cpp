@@ -209,6 +209,7 @@ TEST_F(RingPlugin, SaysWhatSpeaksAgainstACulprit) {
   EXPECT_EQ(text.rfind("sim-node-0005 is ", 0), 0u) << text;
   EXPECT_NE(text.find("slow with all of sim-node-0004, sim-node-0006"), std::string::npos) << text;
   EXPECT_NEAR(host.value("culprit_loss"), 0.3, 0.03);
+  EXPECT_NEAR(host.value("culprit_bandwidth") / host.value("culprit_peer_bandwidth"), 0.7, 0.05);
   EXPECT_GT(host.value("culprit_confidence"), 0.99);
 }
 

@@ -272,5 +272,39 @@ TEST(DeviationTexts, WriteSizesAsPeopleDo) {
   EXPECT_EQ(caseText(verdict), "bytes=64 KiB op=h2d");
 }
 
+/// A verdict about the faulty component of a network, and what the test measured of it.
+void accuse(Record& record, const std::vector<std::pair<std::string, double>>& figures) {
+  StageRecord& stage = record.stages[1];
+  Verdict& verdict = stage.verdicts[0];
+  verdict.outcome = Outcome::kFail;
+  verdict.metric = "ring.culprits";
+  verdict.labels = {{"culprit", "link n2 - n3"}, {"kind", "link"}};
+  verdict.observedText = "1";
+  verdict.limitText = "at most 0";
+  for (const auto& [name, value] : figures) {
+    Measurement m;
+    m.metric = "ring.culprit_" + name;
+    m.caseId = verdict.caseId;
+    m.labels = verdict.labels;
+    m.samples = {value};
+    stage.measurements.push_back(m);
+  }
+}
+
+TEST(MeasuredText, GivesTheBandwidthOfAFaultyComponentBesideItsPeers) {
+  const auto textOf = [](const std::vector<std::pair<std::string, double>>& figures) {
+    Record record = healthyRecord();
+    accuse(record, figures);
+    return measuredText(record.stages[1], record.stages[1].verdicts[0]);
+  };
+  EXPECT_EQ(textOf({{"bandwidth", 28.8e9}, {"peer_bandwidth", 48e9}}), "28.8 of 48 GB/s, 60%");
+  EXPECT_EQ(textOf({{"latency", 9e-6}, {"peer_latency", 3e-6}}), "9us of 3us, 300%");
+  EXPECT_EQ(textOf({{"loss", 0.4}}), "60% of its peers");
+  EXPECT_EQ(textOf({}), "1");
+  Record record = healthyRecord();
+  accuse(record, {});
+  EXPECT_EQ(wantedText(record.stages[1].verdicts[0]), "no faulty component");
+}
+
 }  // namespace
 }  // namespace muster

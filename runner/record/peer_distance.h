@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a value lies from those of the other devices of its node.
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// Without at least two peers with a value there is no distance.
+struct PeerDistance {
+  double median = std::numeric_limits<double>::quiet_NaN();  ///< of the peers, in the base unit
+  double share = std::numeric_limits<double>::quiet_NaN();   ///< (value - median) / |median|
+  size_t peers = 0;
+  std::string unit;
+
+  /// "18% below its 7 peers (median 730 TFLOP/s)"; empty without a distance.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Compares the value of `verdict` with those of the other devices in the same case and with the same labels.
+/// Counts, texts and stability have no peers.
+PeerDistance peerDistance(const StageRecord& stage, const Verdict& verdict);
+
+}  // namespace muster
