@@ -158,8 +158,24 @@ Blame BlameTable::of(const DeviationSummary& d, const NodeSummary& record) const
   return ofOwn(d, record);
 }
 
+std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeSummary& record) const {
+  const StageSummary* stage = stageOf(d, record);
+  const auto run = runs_.find(runKey(record));
+  if (stage == nullptr || isOfOneNode(*stage, record) || run == runs_.end()) return std::nullopt;
+  const auto other = run->second.find(peerNode(d));
+  if (other == run->second.end() || other->second.empty() || other->second == record.node ||
+      !mayName(other->second, d, record))
+    return std::nullopt;
+  Suspect link;
+  link.kind = SuspectKind::kLink;
+  link.what = linkName(record.node, other->second);
+  return link;
+}
+
 Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) const {
   if (!outsider(d, record).empty()) return {{ownPart(d, record)}, true, ""};
+  // Either end may be at fault, so the one that reports it is not rejected for it.
+  if (std::optional<Suspect> link = pairOf(d, record)) return {{std::move(*link)}, false, ""};
   Suspect suspect = culpritOf(d, record);
   if (suspect.kind == SuspectKind::kGroup) return ofGroup(d, record);
   if (const StageSummary* stage = stageOf(d, record); stage == nullptr || isOfOneNode(*stage, record)) {
