@@ -178,7 +178,8 @@ std::string StageReader::contradictionOf(const VerdictFields& verdict, const Cla
   claim.dropsWarn = (verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky) &&
                     warnedDrops_.contains(verdict.metric);
   claim.underWaivers =
-      verdict.outcome == Outcome::kWaived && ownWaivers_.contains({stage_, std::string(verdict.metric)});
+      verdict.outcome == Outcome::kWaived && (ownWaivers_.contains({stage_, std::string(verdict.metric)}) ||
+                                              ownWaivers_.contains({"", std::string(verdict.metric)}));
   return contradictionIn(claim);
 }
 

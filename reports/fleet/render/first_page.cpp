@@ -72,8 +72,9 @@ View concessionView(const FleetWaiver& entry) {
   const Waiver& waiver = entry.waiver;
   const std::string device = waiver.device + (waiver.serial.empty() ? "" : (waiver.device.empty() ? "serial " : " (serial ") + waiver.serial + (waiver.device.empty() ? "" : ")"));
   View view;
-  view.text("text", fmt::format("{}, {} {}: approved by {}, until {}",
-                                pairText(join(entry.nodes, ", "), device), waiver.stage, waiver.metric,
+  view.text("text", fmt::format("{}, {}{}{}: approved by {}, until {}",
+                                pairText(join(entry.nodes, ", "), device), waiver.stage,
+                                waiver.stage.empty() ? "" : " ", waiver.metric,
                                 waiver.approver, waiver.expires));
   return view;
 }
