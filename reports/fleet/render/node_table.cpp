@@ -20,7 +20,10 @@ DisplayUnit unitOf(const KeyFigure& figure) {
 std::string valueCell(const FleetNode& node, const Fleet& fleet, size_t k) {
   const double value = node.keyValues[k];
   if (std::isnan(value)) return "<td>";
-  return fmt::format("<td>{:.4g}", value * unitOf(fleet.keyFigures[k]).factor);
+  // As many digits in each row.
+  std::string text = fmt::format("{:#.4g}", value * unitOf(fleet.keyFigures[k]).factor);
+  if (text.ends_with('.')) text.pop_back();
+  return "<td>" + text;
 }
 
 /// "8.8% below the median" as a share: "−8.8%".
