@@ -87,8 +87,8 @@ struct FleetNode {
   double worstShare = std::numeric_limits<double>::quiet_NaN();
   /// Of its worst device, and that value as a share of the median of all devices (temperatures: above it).
   KeyValues keyValues = kNoKeyValues, keyShares = kNoKeyValues;
-  std::string rack{};  ///< the smallest group of the topology that it is in; empty: none
-  size_t slot = 0;     ///< its place in that group, from 1
+  std::string rack{};       ///< the smallest group of the topology that it is in; empty: none
+  size_t slot = 0;          ///< its place in that group, from 1
   std::string worstFigure;  ///< "gpu3, gemm: compute.gemm_throughput (dtype=bf16)"
 };
 
@@ -190,7 +190,10 @@ struct Suspect {
       beneath{};                   ///< what follows from it or belongs to it, a line each: at most kMostNamed
   size_t beneathLeft = 0;          ///< lines beyond those
   std::set<std::string> stages{};  ///< whose results speak against it
-  std::string limitSource{};       ///< where the limit comes from that it misses; empty: not known
+  bool ofPair = false;             ///< a link that a test of pairs reports: either end may be at fault
+  bool endOfLinks = false;         ///< a node that links have in common which the test located as links
+  std::set<std::string> partners{};  ///< of a node that links have in common, those at their other ends
+  std::string limitSource{};         ///< where the limit comes from that it misses; empty: not known
 
   /// "device n1 gpu3", "link n1 - n2, rail 0".
   [[nodiscard]] std::string name() const;

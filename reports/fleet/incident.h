@@ -24,13 +24,13 @@ struct Incident {
   std::string kind;                ///< "device", "node", "record" ...
   std::vector<std::string> nodes;  ///< at most kMostNamed
   size_t nodeCount = 0;
-  std::string part;         ///< "gpu3", "link n2 - n3"; empty: the node itself
-  std::string serial;       ///< of a device, where known
-  std::string place;        ///< of its nodes in the topology: "A05"
-  std::string cause;        ///< one line
-  std::string limitSource;  ///< where the limit comes from that was missed
-  std::string action;       ///< one sentence
-  std::string command;      ///< that tests it again; empty: none does
+  std::string part;                  ///< "gpu3", "link n2 - n3"; empty: the node itself
+  std::string serial;                ///< of a device, where known
+  std::string place;                 ///< of its nodes in the topology: "A05"
+  std::string cause;                 ///< one line
+  std::string limitSource;           ///< where the limit comes from that was missed
+  std::string action;                ///< one sentence
+  std::string command;               ///< that tests it again; empty: none does
   std::vector<std::string> beneath;  ///< what follows from it, a line each: at most kMostNamed
   size_t beneathLeft = 0;
 

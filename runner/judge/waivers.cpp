@@ -113,9 +113,10 @@ class UseOfOne {
                                 : "the metric it names is not checked here";
     } else {
       use_.state = WaiverState::kUnmatched;
-      use_.detail = waiver_.stage.empty() ? fmt::format("no stage checked {} with its labels on the device with serial {}",
-                                                        waiver_.metric, printable(waiver_.serial))
-                                          : names.nearestOf(waiver_, node_, suggester);
+      use_.detail = waiver_.stage.empty()
+                        ? fmt::format("no stage checked {} with its labels on the device with serial {}",
+                                      waiver_.metric, printable(waiver_.serial))
+                        : names.nearestOf(waiver_, node_, suggester);
     }
   }
 
@@ -148,9 +149,9 @@ bool covers(const Waiver& waiver, const WaiverTarget& target) {
   const auto same = [](const std::string& wanted, const std::string& found) {
     return wanted.empty() || wanted == found;
   };
-  return same(waiver.stage, target.stage) && waiver.metric == target.metric && same(waiver.node, target.node) &&
-         same(waiver.device, target.device) && same(waiver.serial, target.serial) &&
-         labelsMatch(target.labels, waiver.where);
+  return same(waiver.stage, target.stage) && waiver.metric == target.metric &&
+         same(waiver.node, target.node) && same(waiver.device, target.device) &&
+         same(waiver.serial, target.serial) && labelsMatch(target.labels, waiver.where);
 }
 
 const Waiver* coveringWaiver(const std::vector<Waiver>& waivers, const WaiverTarget& target) {

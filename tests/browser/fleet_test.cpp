@@ -91,13 +91,15 @@ TEST_F(FleetReport, StaysBelowFiveMegabytesAndSaysWhatItLeftOut) {
 TEST_F(FleetReport, LinksEachCellOfTheMapToItsNode) {
   EXPECT_EQ(browser_.evaluate("document.querySelectorAll('.rack > a').length").get<int>(), 10'000);
   browser_.evaluate("document.querySelector('.rack > a[href=\"#n4321\"]').click()");
-  EXPECT_EQ(browser_.evaluate("document.querySelector('.all-nodes tr:target th').innerText").get<std::string>(),
-            "n4321");
+  EXPECT_EQ(
+      browser_.evaluate("document.querySelector('.all-nodes tr:target th').innerText").get<std::string>(),
+      "n4321");
 }
 
 TEST_F(FleetReport, SearchesNodesAndKeepsTheSearchInTheAddress) {
-  const char* const kShown = "Array.from(document.querySelectorAll('.all-nodes tbody tr')).filter(r => "
-                             "!r.classList.contains('filtered')).length";
+  const char* const kShown =
+      "Array.from(document.querySelectorAll('.all-nodes tbody tr')).filter(r => "
+      "!r.classList.contains('filtered')).length";
   browser_.evaluate("location.hash = '#q=n4321'");
   browser_.evaluate("window.dispatchEvent(new Event('hashchange'))");
   EXPECT_EQ(browser_.evaluate(kShown).get<int>(), 1);
@@ -108,9 +110,10 @@ TEST_F(FleetReport, SearchesNodesAndKeepsTheSearchInTheAddress) {
 
 TEST_F(FleetReport, ShowsNodesOfOneStateByATab) {
   browser_.evaluate("document.getElementById('t-rejected').click()");
-  const auto shown = browser_.evaluate("Array.from(document.querySelectorAll('.all-nodes tbody tr')).filter(r => "
-                                       "getComputedStyle(r).display !== 'none').every(r => "
-                                       "r.classList.contains('s-rejected'))");
+  const auto shown = browser_.evaluate(
+      "Array.from(document.querySelectorAll('.all-nodes tbody tr')).filter(r => "
+      "getComputedStyle(r).display !== 'none').every(r => "
+      "r.classList.contains('s-rejected'))");
   EXPECT_TRUE(shown.get<bool>());
 }
 
@@ -121,8 +124,8 @@ TEST_F(FleetReport, HasLegendsInTheColoursOfTheMapAlsoInTheDark) {
     for (const char* state : {"rejected", "incomplete", "missing"}) {
       const auto colours = [&](const std::string& selector) {
         return browser_
-            .evaluate("(s => s.backgroundColor + s.borderColor)(getComputedStyle(document.querySelector('" + selector +
-                      "')))")
+            .evaluate("(s => s.backgroundColor + s.borderColor)(getComputedStyle(document.querySelector('" +
+                      selector + "')))")
             .get<std::string>();
       };
       EXPECT_EQ(colours(std::string(".rack .s-") + state), colours(std::string(".legend .s-") + state))

@@ -187,8 +187,8 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   FleetWaivers waivers = countWaivers(records, nodes);
   DeferredVerdicts deferred = judgeDeferred(records, waivers, nodes);
   MUSTER_TRY(PeerComparison peers, comparePeers(records, options, nodes));
-  OrderedSuspects suspects =
-      listSuspects(std::move(peers.suspects), findFailures(records, blame, deferred, nodes), records, options, nodes);
+  OrderedSuspects suspects = listSuspects(
+      std::move(peers.suspects), findFailures(records, blame, deferred, nodes), records, options, nodes);
   markTheNamed(suspects.list, nodes);
   FleetCount count = countFleet(records, nodes);
 

@@ -169,6 +169,7 @@ std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeS
   Suspect link;
   link.kind = SuspectKind::kLink;
   link.what = linkName(record.node, other->second);
+  link.ofPair = true;
   return link;
 }
 
@@ -474,7 +475,15 @@ void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
   for (const Suspect& suspect : suspects) {
     if (!suspect.failed && !suspect.unmeasured) continue;
     const std::vector<std::string> names = nodesOf(suspect);
-    const bool link = names.size() > 1;
+    const bool link = names.size() > 1 || suspect.endOfLinks;
+    for (const std::string& name : suspect.partners)
+      if (const auto at = places.find(name);
+          at != places.end() && at->second->state == NodeState::kAccepted) {
+        at->second->state = NodeState::kAffected;
+        at->second->reason = fmt::format(
+            "not faulty itself: it has a link to {}, which fails; repair that, then retest this node",
+            suspect.name());
+      }
     for (const std::string& name : names) {
       const auto at = places.find(name);
       if (at == places.end()) continue;

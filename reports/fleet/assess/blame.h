@@ -62,7 +62,8 @@ class BlameTable {
   [[nodiscard]] std::string sourceOf(const DeviationSummary& deviation, const NodeSummary& record) const;
   /// The link that a test of pairs of nodes names by its other end; nothing where the record has no say about
   /// that end.
-  [[nodiscard]] std::optional<Suspect> pairOf(const DeviationSummary& deviation, const NodeSummary& record) const;
+  [[nodiscard]] std::optional<Suspect> pairOf(const DeviationSummary& deviation,
+                                              const NodeSummary& record) const;
   [[nodiscard]] Blame ofOwn(const DeviationSummary& deviation, const NodeSummary& record) const;
   [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
                                const NodeSummary& record) const;

@@ -178,8 +178,9 @@ std::string evidenceOf(const DeviationSummary& d, const NodeSummary& record, con
   for (const auto& [name, unit] : {std::pair{"bandwidth", "B/s"}, {"latency", "s"}}) {
     const double value = valueOf(name, unit), peers = valueOf(std::string("peer_") + name, unit);
     if (value > 0 && peers > 0)
-      return fmt::format("{}: {}, {}: {} {} of its peers", outcomeName(d.outcome), printable(names.texts[d.stage]),
-                         printable(metric), name, shareText(value, peers, unit));
+      return fmt::format("{}: {}, {}: {} {} of its peers", outcomeName(d.outcome),
+                         printable(names.texts[d.stage]), printable(metric), name,
+                         shareText(value, peers, unit));
   }
   return deviationLine(d, names);
 }

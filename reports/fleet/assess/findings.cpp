@@ -59,6 +59,8 @@ void merge(Suspect& into, const Suspect& other) {
   into.stages.insert(other.stages.begin(), other.stages.end());
   if (into.serial.empty()) into.serial = other.serial;
   if (into.next.empty()) into.next = other.next;
+  into.endOfLinks = into.endOfLinks && other.endOfLinks;
+  into.partners.insert(other.partners.begin(), other.partners.end());
   if (into.limitSource.empty()) into.limitSource = other.limitSource;
 }
 

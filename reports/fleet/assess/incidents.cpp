@@ -29,7 +29,7 @@ struct Draft {
 };
 
 Urgency urgencyOf(FindingClass grade) {
-  return grade <= FindingClass::kMissing     ? Urgency::kA
+  return grade <= FindingClass::kMissing      ? Urgency::kA
          : grade <= FindingClass::kUnmeasured ? Urgency::kB
                                               : Urgency::kC;
 }
@@ -166,8 +166,9 @@ class Merging {
     to.nodes.insert(from.nodes.begin(), from.nodes.end());
     if (to.incident.limitSource.empty()) to.incident.limitSource = from.incident.limitSource;
     if (to.incident.repair == Repair::kNone && from.incident.repair != Repair::kNone)
-      to.incident.repair = to.suspect != nullptr && to.suspect->kind <= SuspectKind::kRail ? Repair::kNetwork
-                                                                                          : from.incident.repair;
+      to.incident.repair = to.suspect != nullptr && to.suspect->kind <= SuspectKind::kRail
+                               ? Repair::kNetwork
+                               : from.incident.repair;
   }
 
   static void addLine(Incident& incident, const std::string& line) {
@@ -182,7 +183,8 @@ class Merging {
     for (size_t i = 0; i < drafts_.size(); ++i) {
       const Suspect* s = drafts_[i].suspect;
       if (s == nullptr || s == &cause || s->grade < FindingClass::kLimit) continue;
-      const bool below = cause.kind == SuspectKind::kSwitch && nodesOf(*s).size() == 1 && rackOf(s->node) == cause.what;
+      const bool below =
+          cause.kind == SuspectKind::kSwitch && nodesOf(*s).size() == 1 && rackOf(s->node) == cause.what;
       const bool onRail =
           cause.kind == SuspectKind::kRail && s->kind == SuspectKind::kDevice && s->what == cause.what;
       if (below || onRail) put(i, into);
@@ -198,7 +200,8 @@ class Merging {
   void mergeNode(const std::vector<size_t>& list) {
     const auto only = [&](size_t i) { return !drafts_[i].gone && drafts_[i].nodes.size() == 1; };
     const auto find = [&](auto is) {
-      const auto at = std::find_if(list.begin(), list.end(), [&](size_t i) { return only(i) && is(drafts_[i]); });
+      const auto at =
+          std::find_if(list.begin(), list.end(), [&](size_t i) { return only(i) && is(drafts_[i]); });
       return at == list.end() ? drafts_.size() : *at;
     };
     const auto putAll = [&](size_t into, auto is) {
@@ -206,12 +209,14 @@ class Merging {
       for (const size_t i : list)
         if (i != into && only(i) && is(drafts_[i])) put(i, into);
     };
-    const auto isOfNode = [](const Draft& e) { return e.suspect != nullptr && e.suspect->kind == SuspectKind::kNode; };
+    const auto isOfNode = [](const Draft& e) {
+      return e.suspect != nullptr && e.suspect->kind == SuspectKind::kNode;
+    };
     // A device that fell off its bus also makes the node miss a device.
     const size_t lost = find([](const Draft& e) {
-             return e.suspect != nullptr && e.suspect->kind == SuspectKind::kDevice &&
-                    e.grade <= FindingClass::kMissing && isLost(*e.suspect);
-           });
+      return e.suspect != nullptr && e.suspect->kind == SuspectKind::kDevice &&
+             e.grade <= FindingClass::kMissing && isLost(*e.suspect);
+    });
     putAll(lost, [&](const Draft& e) {
       return (isOfNode(e) && e.grade == FindingClass::kMissing) ||
              (e.suspect != nullptr && e.grade == FindingClass::kUnmeasured && !e.suspect->failed);
@@ -249,9 +254,9 @@ Draft openDraft(const FleetNode& node) {
   const bool absent = node.state == NodeState::kMissing || node.state == NodeState::kDown ||
                       node.state == NodeState::kDrained || node.state == NodeState::kQuarantined ||
                       node.state == NodeState::kStale;
-  draft.grade = absent                                  ? FindingClass::kMissing
-                : node.state == NodeState::kRejected    ? FindingClass::kLimit
-                                                        : FindingClass::kUnmeasured;
+  draft.grade = absent                               ? FindingClass::kMissing
+                : node.state == NodeState::kRejected ? FindingClass::kLimit
+                                                     : FindingClass::kUnmeasured;
   draft.incident.kind = "node";
   draft.incident.repair = absent ? Repair::kAbsentNode : Repair::kRetest;
   draft.incident.cause = fmt::format("{}: {}", nameOf(node.state), printable(node.reason, 300));
@@ -271,7 +276,8 @@ void Merging::addOpenNodes() {
       open[{node.state, node.reason}].push_back(&node);
   for (const auto& [why, nodes] : open) {
     if (nodes.size() <= kFewAlike) {
-      for (const FleetNode* node : nodes) drafts_.push_back(openDraft(*node)), drafts_.back().nodes.insert(node->name);
+      for (const FleetNode* node : nodes)
+        drafts_.push_back(openDraft(*node)), drafts_.back().nodes.insert(node->name);
       continue;
     }
     Draft draft = openDraft(*nodes.front());
@@ -290,13 +296,15 @@ void Merging::addWaivers() {
     draft.incident.part = waiver.waiver.text();
     draft.incident.serial = waiver.waiver.serial;
     draft.incident.cause = waiver.detail;
-    draft.incident.action = fmt::format("Correct or remove the waiver ({})", printable(waiver.waiver.at, 200));
+    draft.incident.action =
+        fmt::format("Correct or remove the waiver ({})", printable(waiver.waiver.at, 200));
     drafts_.push_back(std::move(draft));
   }
 }
 
 /// "A05, slot 7" for one node, else the racks: "A05, A06".
-std::string placeOf(const std::set<std::string>& names, const std::map<std::string, const FleetNode*>& nodes) {
+std::string placeOf(const std::set<std::string>& names,
+                    const std::map<std::string, const FleetNode*>& nodes) {
   std::set<std::string> racks;
   for (const std::string& name : names) {
     const auto node = nodes.find(name);
@@ -307,7 +315,8 @@ std::string placeOf(const std::set<std::string>& names, const std::map<std::stri
   return printable(join(std::vector(racks.begin(), racks.end()), ", "), 200);
 }
 
-/// Runs the plan again on the incident's nodes, as a part of the same fleet run. Empty where no node is named.
+/// Runs the plan again on the incident's nodes, as a part of the same fleet run. Empty where no node is
+/// named.
 std::string retestCommand(const Fleet& fleet, const Incident& incident) {
   if (incident.nodes.empty() || !incident.blocks() || fleet.planName.empty()) return "";
   std::string command = "muster run " + shellQuote(printable(fleet.planName, 100) + ".toml");

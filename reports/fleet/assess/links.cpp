@@ -42,8 +42,8 @@ class LinkTable {
         }
   }
 
-  /// The end with most partners, two or more. Nothing where an end that touches it has as many: then it cannot be
-  /// told which of the two is at fault.
+  /// The end with most partners, two or more. Nothing where an end that touches it has as many: then it
+  /// cannot be told which of the two is at fault.
   [[nodiscard]] std::optional<End> common() const {
     size_t most = 2;
     for (const auto& [end, partners] : links_) most = std::max(most, partners.size());
@@ -92,12 +92,14 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
   suspect.kind = end.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
   suspect.node = end.node;
   suspect.what = end.device;
-  suspect.evidence = {fmt::format("{} links of {} are slow or failed; {}", links.size(),
-                                  end.device.empty() ? end.node : end.device,
-                                  suspects[links.front()].evidence.empty()
-                                      ? ""
-                                      : suspects[links.front()].evidence.front())};
+  suspect.evidence = {fmt::format(
+      "{} links of {} are slow or failed; {}", links.size(), end.device.empty() ? end.node : end.device,
+      suspects[links.front()].evidence.empty() ? "" : suspects[links.front()].evidence.front())};
+  suspect.ofPair = std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
+  suspect.endOfLinks = end.device.empty() && !suspect.ofPair;
   for (const size_t i : links) {
+    for (std::string& node : nodesOf(suspects[i]))
+      if (node != end.node) suspect.partners.insert(std::move(node));
     suspect.grade = std::min(suspect.grade, suspects[i].grade);
     suspect.stages.insert(suspects[i].stages.begin(), suspects[i].stages.end());
     if (suspect.beneath.size() < kMostNamed)

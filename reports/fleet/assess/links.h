@@ -6,8 +6,8 @@
 
 namespace muster::fleet {
 
-/// Replaces links that fail and share one end by a finding about that end, with the links beneath: two or more
-/// links to different partners. Where two ends would explain equally many links, nothing is replaced.
+/// Replaces links that fail and share one end by a finding about that end, with the links beneath: two or
+/// more links to different partners. Where two ends would explain equally many links, nothing is replaced.
 /// `records` gives the serials of devices.
 std::vector<Suspect> foldLinks(std::vector<Suspect> suspects, const FleetRecords& records,
                                const FleetNodes& nodes);

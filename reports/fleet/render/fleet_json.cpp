@@ -142,10 +142,17 @@ Json toJson(const Suspect& s) {
 }
 
 Json toJson(const Incident& incident) {
-  Json json = {{"urgency", incident.urgencyName()}, {"kind", incident.kind},   {"nodes", incident.nodes},
-               {"node_count", incident.nodeCount},  {"part", incident.part},   {"serial", incident.serial},
-               {"place", incident.place},           {"cause", incident.cause}, {"limit_source", incident.limitSource},
-               {"action", incident.action},         {"command", incident.command}};
+  Json json = {{"urgency", incident.urgencyName()},
+               {"kind", incident.kind},
+               {"nodes", incident.nodes},
+               {"node_count", incident.nodeCount},
+               {"part", incident.part},
+               {"serial", incident.serial},
+               {"place", incident.place},
+               {"cause", incident.cause},
+               {"limit_source", incident.limitSource},
+               {"action", incident.action},
+               {"command", incident.command}};
   if (!incident.beneath.empty()) json["beneath"] = incident.beneath;
   if (incident.beneathLeft > 0) json["beneath_left_out"] = incident.beneathLeft;
   return json;

@@ -14,7 +14,8 @@ namespace muster::fleet {
 class ReportLinks {
  public:
   ReportLinks(const FleetRecords& records, std::string recordsAt);
-  /// "../run/n1/report.html", percent-encoded; empty: the node has no record, or nobody said where records are.
+  /// "../run/n1/report.html", percent-encoded; empty: the node has no record, or nobody said where records
+  /// are.
   [[nodiscard]] std::string of(const FleetNode& node) const;
 
  private:
@@ -35,7 +36,8 @@ std::string summarySentence(const Fleet& fleet);
 void addFirstPage(View& page, const Fleet& fleet, const AcceptanceDocument& document);
 
 /// The rows of the table of incidents.
-void addIncidents(View& page, const Fleet& fleet, const ReportLinks& links, const AcceptanceDocument& document);
+void addIncidents(View& page, const Fleet& fleet, const ReportLinks& links,
+                  const AcceptanceDocument& document);
 
 /// All nodes as cells by rack and slot, each with its state and how far it is behind; as markup.
 std::string rackMap(const Fleet& fleet);

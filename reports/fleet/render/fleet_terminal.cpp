@@ -84,8 +84,7 @@ std::string coverageText(const Fleet& fleet) {
 std::string renderFleetSummary(const Fleet& fleet, int width) {
   Screen screen(width);
   screen.line(fmt::format("{}{}  fleet of {} nodes, plan {}", fleet.simulated ? "SIMULATED " : "",
-                          verdictText(fleet), fleet.nodes.size(),
-                          printable(fleet.planName, 60)));
+                          verdictText(fleet), fleet.nodes.size(), printable(fleet.planName, 60)));
   for (const std::string& reason : fleet.reasons) screen.line(reason, 2);
   screen.line(coverageText(fleet), 2);
   std::vector<const FleetNode*> open;

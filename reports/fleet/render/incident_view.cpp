@@ -32,16 +32,19 @@ std::string ReportLinks::of(const FleetNode& node) const {
   if (recordsAt_.empty() || node.records.empty()) return "";
   const std::string& path = records_.nodes[node.records.front()].path;
   const size_t slash = path.rfind('/');
-  const std::string whole = recordsAt_ + "/" + (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + "report.html";
+  const std::string whole =
+      recordsAt_ + "/" + (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + "report.html";
   std::string link;
   for (const unsigned char c : whole)
-    link += std::isalnum(c) != 0 || std::string_view("._~/-").find(static_cast<char>(c)) != std::string_view::npos
-                ? std::string(1, static_cast<char>(c))
-                : fmt::format("%{:02X}", c);
+    link +=
+        std::isalnum(c) != 0 || std::string_view("._~/-").find(static_cast<char>(c)) != std::string_view::npos
+            ? std::string(1, static_cast<char>(c))
+            : fmt::format("%{:02X}", c);
   return link;
 }
 
-void addIncidents(View& page, const Fleet& fleet, const ReportLinks& links, const AcceptanceDocument& document) {
+void addIncidents(View& page, const Fleet& fleet, const ReportLinks& links,
+                  const AcceptanceDocument& document) {
   std::map<std::string, const FleetNode*> byName;
   for (const FleetNode& node : fleet.nodes) byName.emplace(node.name, &node);
   std::vector<View> rows;

@@ -13,7 +13,8 @@
 namespace muster::fleet {
 namespace {
 
-/// How far behind the median: 0 within 2%, 1 within 5%, 2 within 10%, 3 more; temperatures by 3, 6 and 10 degrees.
+/// How far behind the median: 0 within 2%, 1 within 5%, 2 within 10%, 3 more; temperatures by 3, 6 and 10
+/// degrees.
 char levelOf(const FleetNode& node, size_t k) {
   const double share = node.keyShares[k];
   if (std::isnan(share)) return 'x';
@@ -33,7 +34,9 @@ size_t commonPrefix(const FleetNodes& nodes) {
     length = same;
   }
   // Digits stay together, but for zeros that all have.
-  while (length > 0 && std::isdigit(static_cast<unsigned char>(first[length - 1])) != 0 && first[length - 1] != '0') --length;
+  while (length > 0 && std::isdigit(static_cast<unsigned char>(first[length - 1])) != 0 &&
+         first[length - 1] != '0')
+    --length;
   return length;
 }
 
@@ -44,20 +47,23 @@ struct Rack {
 
 /// The racks of the topology; without one, blocks in the expected order.
 std::vector<Rack> racksOf(const Fleet& fleet) {
-  const bool placed = std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const auto& n) { return !n.rack.empty(); });
+  const bool placed =
+      std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const auto& n) { return !n.rack.empty(); });
   std::vector<Rack> racks;
   if (placed) {
     std::map<std::string, std::vector<size_t>> byRack;
     for (size_t i = 0; i < fleet.nodes.size(); ++i) byRack[fleet.nodes[i].rack].push_back(i);
     for (auto& [name, nodes] : byRack) {
-      std::stable_sort(nodes.begin(), nodes.end(), [&](size_t a, size_t b) { return fleet.nodes[a].slot < fleet.nodes[b].slot; });
+      std::stable_sort(nodes.begin(), nodes.end(),
+                       [&](size_t a, size_t b) { return fleet.nodes[a].slot < fleet.nodes[b].slot; });
       racks.push_back({name.empty() ? "no rack" : name, std::move(nodes)});
     }
     return racks;
   }
   const size_t size = fleet.nodes.size() <= 128 ? 8 : 32;
   for (size_t i = 0; i < fleet.nodes.size(); ++i) {
-    if (i % size == 0) racks.push_back({fmt::format("{}–{}", i + 1, std::min(i + size, fleet.nodes.size())), {}});
+    if (i % size == 0)
+      racks.push_back({fmt::format("{}–{}", i + 1, std::min(i + size, fleet.nodes.size())), {}});
     racks.back().nodes.push_back(i);
   }
   return racks;
@@ -87,11 +93,12 @@ std::string rackMap(const Fleet& fleet) {
         note = at->second;
       else if (node.state != NodeState::kAccepted)
         note = nameOf(node.state);
-      html += fmt::format("<a href=#n{} class=\"s-{}{} a{} b{} c{} d{}\">{}{}</a>", i, nameOf(node.state),
-                          node.suspect && node.state == NodeState::kAccepted ? " flagged" : "", levelOf(node, 0),
-                          levelOf(node, 1), levelOf(node, 2), levelOf(node, 3),
-                          escapeMarkup(printable(node.name.substr(prefix), 24)),
-                          note.empty() ? "" : "<i>" + escapeMarkup(note) + "</i>");
+      html += fmt::format(
+          "<a href=#n{} class=\"s-{}{} a{} b{} c{} d{}\">{}{}</a>", i, nameOf(node.state),
+          node.suspect && node.state == NodeState::kAccepted ? " flagged" : "", levelOf(node, 0),
+          levelOf(node, 1), levelOf(node, 2), levelOf(node, 3),
+          escapeMarkup(printable(node.name.size() > prefix ? node.name.substr(prefix) : node.name, 24)),
+          note.empty() ? "" : "<i>" + escapeMarkup(note) + "</i>");
     }
     html += "</div>\n";
   }

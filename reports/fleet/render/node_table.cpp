@@ -41,8 +41,9 @@ std::string keyColumns(const Fleet& fleet) {
     const KeyFigure& figure = fleet.keyFigures[k];
     if (figure.points.empty()) continue;
     const std::string unit = unitOf(figure).suffix;
-    heads += fmt::format("<th class=\"num\" title=\"{}\">{}{}</th>", escapeMarkup(printable(figure.name, 120)),
-                         kKeyFigureNames[k], unit.empty() ? "" : "<small>" + escapeMarkup(unit) + "</small>");
+    heads +=
+        fmt::format("<th class=\"num\" title=\"{}\">{}{}</th>", escapeMarkup(printable(figure.name, 120)),
+                    kKeyFigureNames[k], unit.empty() ? "" : "<small>" + escapeMarkup(unit) + "</small>");
   }
   return heads + "<th class=\"num\">Worst<small>against median</small></th>";
 }
@@ -55,12 +56,14 @@ std::string nodeRows(const Fleet& fleet, const ReportLinks& links) {
     const std::string link = links.of(node);
     rows += fmt::format("<tr id=n{} class=s-{}><th>{}", i, nameOf(node.state),
                         link.empty() ? name : fmt::format("<a href=\"{}\">{}</a>", escapeMarkup(link), name));
-    rows += node.rack.empty() ? "<td>" : fmt::format("<td>{}, {}", escapeMarkup(printable(node.rack, 60)), node.slot);
+    rows += node.rack.empty() ? "<td>"
+                              : fmt::format("<td>{}, {}", escapeMarkup(printable(node.rack, 60)), node.slot);
     rows += fmt::format("<td>{}", nameOf(node.state));
     for (size_t k = 0; k < kKeyFigureCount; ++k)
       if (!fleet.keyFigures[k].points.empty()) rows += valueCell(node, fleet, k);
     rows += shortfallCell(node);
-    rows += node.reason.empty() ? "<td>\n" : fmt::format("<td>{}\n", escapeMarkup(printable(node.reason, 160)));
+    rows +=
+        node.reason.empty() ? "<td>\n" : fmt::format("<td>{}\n", escapeMarkup(printable(node.reason, 160)));
   }
   return rows;
 }

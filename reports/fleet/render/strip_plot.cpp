@@ -62,8 +62,10 @@ std::string stripPlot(const Fleet& fleet, const KeyFigure& figure, const std::st
       "<svg class=\"strip-plot\" viewBox=\"0 0 {} 142\" role=\"img\" aria-label=\"{}\">"
       "<text class=\"title\" x=\"{}\" y=\"12\">{}</text><path class=\"axis\" d=\"M{} {}H{}\"/>",
       kWidth, escapeMarkup(printable(title, 80)), kLeft,
-      escapeMarkup(printable(title, 40) + (unit.suffix.empty() ? "" : ", " + unit.suffix)), kLeft, kBase, kRight);
-  svg += fmt::format("<path class=\"dots\" d=\"{}\"/><path class=\"dots odd\" d=\"{}\"/>", dots(normal), dots(odd));
+      escapeMarkup(printable(title, 40) + (unit.suffix.empty() ? "" : ", " + unit.suffix)), kLeft, kBase,
+      kRight);
+  svg += fmt::format("<path class=\"dots\" d=\"{}\"/><path class=\"dots odd\" d=\"{}\"/>", dots(normal),
+                     dots(odd));
   const double median = axis.at(figure.median);
   svg += fmt::format("<path class=\"axis\" d=\"M{:.1f} {}v5\"/>", median, kBase) +
          label("tick", median, kBase + 15, "median " + number(figure.median));
@@ -75,8 +77,8 @@ std::string stripPlot(const Fleet& fleet, const KeyFigure& figure, const std::st
   for (size_t i = 0; i < std::min(kMostOutliers, odd.size()); ++i) {
     const KeyFigure::Point& point = figure.points[i];
     svg += label("odd-name", axis.at(point.value), 24 + 10 * static_cast<double>(i),
-                 fmt::format("{} {}: {}", printable(fleet.nodes[point.node].name, 24), printable(point.device, 12),
-                             number(point.value)));
+                 fmt::format("{} {}: {}", printable(fleet.nodes[point.node].name, 24),
+                             printable(point.device, 12), number(point.value)));
   }
   return svg + "</svg>";
 }

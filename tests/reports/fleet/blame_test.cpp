@@ -459,8 +459,10 @@ TEST(Blame, ASlowPairIsNotTheFaultOfTheEndThatReportsIt) {
     made.reportsPair(b, std::to_string(a));
     const Fleet fleet = made.assess();
     made.expectInnocent(fleet, {GroupFleet::nameOf(a), GroupFleet::nameOf(b)});
-    made.expectFirst(fleet, fmt::format("link {}", fleet::linkName(GroupFleet::nameOf(a), GroupFleet::nameOf(b))));
-    for (const int end : {a, b}) EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(end)).state, NodeState::kAffected);
+    made.expectFirst(fleet,
+                     fmt::format("link {}", fleet::linkName(GroupFleet::nameOf(a), GroupFleet::nameOf(b))));
+    for (const int end : {a, b})
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(end)).state, NodeState::kAffected);
     EXPECT_EQ(fleet.exitCode, 1);
     EXPECT_EQ(fleet.incidents.size(), 1u);
   }
@@ -480,8 +482,26 @@ TEST(Blame, AnEndOfTwoSlowPairsIsAtFaultWhicheverEndReportsThem) {
     const Fleet fleet = made.assess();
     made.expectFirst(fleet, "node " + GroupFleet::nameOf(bad));
     EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(bad)).state, NodeState::kRejected);
-    for (const int end : {left, right}) EXPECT_NE(nodeOf(fleet, GroupFleet::nameOf(end)).state, NodeState::kRejected);
+    for (const int end : {left, right})
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(end)).state, NodeState::kAffected);
     EXPECT_EQ(fleet.incidents.size(), 1u);
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
+TEST(Blame, LinksThatATestLocatesAreOneFindingAndRejectNoEnd) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int common = made.below(made.nodes());
+    std::vector<std::string> ends = {GroupFleet::nameOf(common)};
+    for (const int other : {(common + 1) % made.nodes(), (common + 2) % made.nodes()}) {
+      ends.push_back(GroupFleet::nameOf(other));
+      made.reports(0, "link " + fleet::linkName(ends.front(), ends.back()), "link");
+    }
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(fleet.incidents.size(), 1u);
+    for (const std::string& end : ends) EXPECT_EQ(nodeOf(fleet, end).state, NodeState::kAffected) << end;
     EXPECT_EQ(fleet.exitCode, 1);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated fleets with a known number of faults: one incident for each, the most urgent first, with part, place, cause
-// and action.
+// Generated fleets with a known number of faults: one incident for each, the most urgent first, with part,
+// place, cause and action.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -120,7 +120,9 @@ const std::vector<FaultKind>& faultKinds() {
            }
        }},
       {"port", Urgency::kB, false,
-       [](Record& r, const std::string&) { add(r, {"env.rdma_link_downed", "", {{"port", "mlx5_3/1"}}}); }},
+       [](Record& r, const std::string&) {
+         add(r, {"env.rdma_link_downed", "", {{"port", "mlx5_3/1"}}});
+       }},
   };
   return kinds;
 }
@@ -145,14 +147,15 @@ class FaultyFleet {
       if (const int node = below(kNodes); faulty_.insert(node).second) return node;
   }
 
-  Fleet assess(const std::map<int, std::pair<const FaultKind*, std::string>>& faults, const std::set<int>& absent) {
+  Fleet assess(const std::map<int, std::pair<const FaultKind*, std::string>>& faults,
+               const std::set<int>& absent) {
     for (int i = 0; i < kNodes; ++i) {
       if (absent.contains(i)) continue;
       Record record = nodeRecord(nameOf(i));
       if (const auto fault = faults.find(i); fault != faults.end()) {
         fault->second.first->plant(record, fault->second.second);
         reject(record, std::string(fault->second.first->name) == "hang" ? Acceptance::kIncomplete
-                                                                       : Acceptance::kRejected);
+                                                                        : Acceptance::kRejected);
       }
       folder_.add(record);
     }
@@ -179,7 +182,8 @@ TEST(Incidents, AreAsManyAsTheFaultsAndTheMostUrgentFirst) {
     const Fleet fleet = made.assess(faults, absent);
     std::string listed;
     for (const Incident& one : fleet.incidents)
-      listed += fmt::format("{} {} {}: {}\n", one.urgencyName(), fmt::join(one.nodes, ","), one.part, one.cause);
+      listed +=
+          fmt::format("{} {} {}: {}\n", one.urgencyName(), fmt::join(one.nodes, ","), one.part, one.cause);
     EXPECT_EQ(fleet.incidents.size(), faults.size() + absent.size()) << listed;
     EXPECT_TRUE(std::is_sorted(fleet.incidents.begin(), fleet.incidents.end(),
                                [](const Incident& a, const Incident& b) { return a.order < b.order; }));
@@ -218,7 +222,8 @@ TEST(Incidents, LeaveNoFlaggedPartAndNoOpenNodeOut) {
   FaultyFleet made(4);
   std::map<int, std::pair<const FaultKind*, std::string>> faults;
   for (int i = 0; i < 12; ++i)
-    faults[made.pick()] = {&faultKinds()[static_cast<size_t>(made.below(static_cast<int>(faultKinds().size())))], "gpu2"};
+    faults[made.pick()] = {
+        &faultKinds()[static_cast<size_t>(made.below(static_cast<int>(faultKinds().size())))], "gpu2"};
   const Fleet fleet = made.assess(faults, {});
   for (const auto& node : fleet.nodes) {
     if (node.state == NodeState::kAccepted) continue;

@@ -101,8 +101,9 @@ TEST(Waivers, MustSayWhereTheyHold) {
 }
 
 TEST(Waivers, OfASerialNeedNoStageAndHoldInEachStage) {
-  const std::string text = kHead + "[[waiver]]\nmetric = \"compute.gemm_throughput\"\nserial = \"S3\"\n"
-                                   "reason = \"on order\"\napprover = \"J. Doe\"\nexpires = \"2026-12-31\"\n";
+  const std::string text = kHead +
+                           "[[waiver]]\nmetric = \"compute.gemm_throughput\"\nserial = \"S3\"\n"
+                           "reason = \"on order\"\napprover = \"J. Doe\"\nexpires = \"2026-12-31\"\n";
   const auto waivers = parseWaivers(text, "w.toml", kNow);
   ASSERT_TRUE(waivers.ok()) << waivers.error().text();
   const Waiver waiver = waivers->list.front();
@@ -113,13 +114,16 @@ TEST(Waivers, OfASerialNeedNoStageAndHoldInEachStage) {
   EXPECT_EQ(under(waiver, verdict(Outcome::kFail, "gpu0")), Outcome::kFail) << "another part";
   EXPECT_EQ(under(waiver, verdict(Outcome::kFail, "gpu3", {}, "memory.bandwidth")), Outcome::kFail);
   EXPECT_EQ(under(waiver, verdict(Outcome::kError, "gpu3")), Outcome::kError);
-  const std::vector<Verdict> first = {verdict(Outcome::kWaived, "gpu3")}, none, other = {verdict(Outcome::kWaived, "gpu3")};
-  const auto uses = waiverUses({waiver}, kNode, {{"gemm", true, &first}, {"peer", false, &none}, {"sustained", true, &other}});
+  const std::vector<Verdict> first = {verdict(Outcome::kWaived, "gpu3")}, none,
+                             other = {verdict(Outcome::kWaived, "gpu3")};
+  const auto uses = waiverUses({waiver}, kNode,
+                               {{"gemm", true, &first}, {"peer", false, &none}, {"sustained", true, &other}});
   EXPECT_EQ(uses.front().state, WaiverState::kApplied);
   EXPECT_EQ(uses.front().covered, 2u);
   EXPECT_EQ(waiverUses({waiver}, kNode, {{"peer", true, &none}}).front().state, WaiverState::kUnmatched);
-  const std::string node = kHead + "[[waiver]]\nmetric = \"compute.gemm_throughput\"\nnode = \"n17\"\n"
-                                   "reason = \"on order\"\napprover = \"J. Doe\"\nexpires = \"2026-12-31\"\n";
+  const std::string node = kHead +
+                           "[[waiver]]\nmetric = \"compute.gemm_throughput\"\nnode = \"n17\"\n"
+                           "reason = \"on order\"\napprover = \"J. Doe\"\nexpires = \"2026-12-31\"\n";
   EXPECT_THAT(errorOf(node), HasSubstr("stage")) << "a whole node is too much";
 }
 
