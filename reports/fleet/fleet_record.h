@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "reports/fleet/fleet_delta.h"
+#include "reports/fleet/incident.h"
+#include "reports/fleet/key_figure.h"
 #include "reports/fleet/read/record_stream.h"
 
 namespace muster::fleet {
@@ -83,6 +85,10 @@ struct FleetNode {
   /// Its worst rate or time as a share of the median of its like (1: as good, 0.5: half as good); NaN: it has
   /// none.
   double worstShare = std::numeric_limits<double>::quiet_NaN();
+  /// Of its worst device, and that value as a share of the median of all devices (temperatures: above it).
+  KeyValues keyValues = kNoKeyValues, keyShares = kNoKeyValues;
+  std::string rack{};       ///< the smallest group of the topology that it is in; empty: none
+  size_t slot = 0;          ///< its place in that group, from 1
   std::string worstFigure;  ///< "gpu3, gemm: compute.gemm_throughput (dtype=bf16)"
 };
 
@@ -184,6 +190,10 @@ struct Suspect {
       beneath{};                   ///< what follows from it or belongs to it, a line each: at most kMostNamed
   size_t beneathLeft = 0;          ///< lines beyond those
   std::set<std::string> stages{};  ///< whose results speak against it
+  bool ofPair = false;             ///< a link that a test of pairs reports: either end may be at fault
+  bool endOfLinks = false;         ///< a node that links have in common which the test located as links
+  std::set<std::string> partners{};  ///< of a node that links have in common, those at their other ends
+  std::string limitSource{};         ///< where the limit comes from that it misses; empty: not known
 
   /// "device n1 gpu3", "link n1 - n2, rail 0".
   [[nodiscard]] std::string name() const;
@@ -250,6 +260,8 @@ struct Fleet : FleetRun {
   bool allowRejudged = false;  ///< as the options say
   size_t rejudged = 0;         ///< records that count and were judged again
   std::vector<FactDrift> drift;
+  KeyFigures keyFigures;
+  std::vector<Incident> incidents;  ///< the most urgent first: one for each cause
   std::vector<Suspect> suspects;
   size_t suspectsLeft = 0;  ///< those beyond kMostSuspects
   std::vector<Distribution> distributions;

@@ -4,6 +4,7 @@
 
 #include "reports/html/sections.h"
 #include "runner/core/clock.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/record/deviations.h"
@@ -16,23 +17,6 @@ View pairView(const std::string& name, const std::string& value) {
   View view;
   view.text("name", name).text("value", value);
   return view;
-}
-
-/// A word of a command line as a shell reads it.
-std::string shellWord(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789-_=+./:,@%") == std::string::npos;
-  if (plain) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string commandText(const std::vector<std::string>& command) {
-  std::vector<std::string> words;
-  for (const auto& word : command) words.push_back(shellWord(word));
-  return join(words, " ");
 }
 
 std::string paramsText(const Json& params) {
@@ -89,7 +73,7 @@ int Sources::number(const std::string& text) {
 }
 
 void addMethod(View& page, const Record& record) {
-  page.text("command", commandText(record.command)).text("seed", std::to_string(record.seed));
+  page.text("command", shellCommand(record.command)).text("seed", std::to_string(record.seed));
   page.text("launcher", paramsText(record.launcher)).text("boot_id", record.bootId);
   page.text("peaks_from", record.peaksFrom).flag("strict", record.strict);
   page.list("facts", factsOf(record)).list("cases", caseViews(record));

@@ -244,7 +244,7 @@ void addWaiverFile(Page& page, const Record& record) {
       ++elsewhere;
       continue;
     }
-    std::string what = waiver.stage + " " + waiver.metric;
+    std::string what = waiver.stage + (waiver.stage.empty() ? "" : " ") + waiver.metric;
     if (!waiver.device.empty()) what += " " + waiver.device;
     if (!waiver.serial.empty()) what += " serial " + waiver.serial;
     page.line(fmt::format("{}: {} (until {}, approved by {}; {}): {}", nameOf(waiver.state), what,

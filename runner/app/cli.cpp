@@ -269,6 +269,10 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
       ->add_option("--topology", o.topology,
                    "nodes per switch or rack: Slurm's topology.conf, or lines \"NAME: NODES\"")
       ->type_name("FILE");
+  fleet
+      ->add_option("--acceptance", o.acceptance,
+                   "document number, parties and owners for the first page; format: muster report --help")
+      ->type_name("FILE");
   addFleetId(fleet, o.fleetId, "required fleet run ID (default: the ID of most records)");
   addWaivers(fleet, o.waivers);
   fleet->add_option("--out", o.out, "directory for fleet.json and fleet.html (default: RUN)")

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "runner/core/shell_command.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/host_process.h"

@@ -79,18 +79,16 @@ class UseOfOne {
       use_.detail = "it applies to another node";
       return;
     }
-    const auto stage = std::find_if(stages.begin(), stages.end(),
-                                    [&](const StageVerdicts& s) { return s.stage == waiver_.stage; });
-    if (stage == stages.end() || !stage->ran) {
-      use_.state = WaiverState::kUndecided;
-      use_.detail = fmt::format("stage {} did not run here", waiver_.stage);
-      return;
-    }
-    stage_ = &*stage;
+    for (const StageVerdicts& stage : stages)
+      if (stage.ran && (waiver_.stage.empty() || stage.stage == waiver_.stage)) stages_.push_back(&stage);
+    if (!stages_.empty()) return;
+    use_.state = WaiverState::kUndecided;
+    use_.detail =
+        waiver_.stage.empty() ? "no stage ran here" : fmt::format("stage {} did not run here", waiver_.stage);
   }
 
-  /// Whose verdicts it counts and is settled by; nullptr: it has its use without.
-  [[nodiscard]] const StageVerdicts* stage() const { return stage_; }
+  /// Whose verdicts it counts and is settled by; empty: it has its use without.
+  [[nodiscard]] const std::vector<const StageVerdicts*>& stages() const { return stages_; }
   [[nodiscard]] const WaiverUse& use() const { return use_; }
 
   void count(const Verdict& verdict, const WaiverTarget& target) {
@@ -115,7 +113,10 @@ class UseOfOne {
                                 : "the metric it names is not checked here";
     } else {
       use_.state = WaiverState::kUnmatched;
-      use_.detail = names.nearestOf(waiver_, node_, suggester);
+      use_.detail = waiver_.stage.empty()
+                        ? fmt::format("no stage checked {} with its labels on the device with serial {}",
+                                      waiver_.metric, printable(waiver_.serial))
+                        : names.nearestOf(waiver_, node_, suggester);
     }
   }
 
@@ -128,7 +129,7 @@ class UseOfOne {
 
   const Waiver& waiver_;
   const WaivedNode& node_;
-  const StageVerdicts* stage_ = nullptr;
+  std::vector<const StageVerdicts*> stages_;
   WaiverUse use_;
   size_t matched_ = 0;
   size_t errors_ = 0;
@@ -137,7 +138,7 @@ class UseOfOne {
 }  // namespace
 
 std::string Waiver::text() const {
-  std::string text = fmt::format("{} {} on", stage, metric);
+  std::string text = fmt::format("{}{}{} on", stage, stage.empty() ? "" : " ", metric);
   for (const std::string& part : {node, device}) text += part.empty() ? "" : " " + part;
   if (!serial.empty()) text += " serial " + serial;
   if (!where.empty()) text += fmt::format(" ({})", labelsText(where));
@@ -148,9 +149,9 @@ bool covers(const Waiver& waiver, const WaiverTarget& target) {
   const auto same = [](const std::string& wanted, const std::string& found) {
     return wanted.empty() || wanted == found;
   };
-  return waiver.stage == target.stage && waiver.metric == target.metric && same(waiver.node, target.node) &&
-         same(waiver.device, target.device) && same(waiver.serial, target.serial) &&
-         labelsMatch(target.labels, waiver.where);
+  return same(waiver.stage, target.stage) && waiver.metric == target.metric &&
+         same(waiver.node, target.node) && same(waiver.device, target.device) &&
+         same(waiver.serial, target.serial) && labelsMatch(target.labels, waiver.where);
 }
 
 const Waiver* coveringWaiver(const std::vector<Waiver>& waivers, const WaiverTarget& target) {
@@ -180,7 +181,7 @@ std::vector<WaiverUse> waiverUses(const std::vector<Waiver>& waivers, const Waiv
   std::map<const StageVerdicts*, std::vector<UseOfOne*>> byStage;
   for (const Waiver& waiver : waivers) {
     UseOfOne& one = all.emplace_back(waiver, node, stages);
-    if (one.stage() != nullptr) byStage[one.stage()].push_back(&one);
+    for (const StageVerdicts* stage : one.stages()) byStage[stage].push_back(&one);
   }
   Suggester suggester;
   for (const auto& [stage, ofStage] : byStage) {
@@ -188,8 +189,11 @@ std::vector<WaiverUse> waiverUses(const std::vector<Waiver>& waivers, const Waiv
       const WaiverTarget target = targetOf(verdict, node);
       for (UseOfOne* one : ofStage) one->count(verdict, target);
     }
+  }
+  for (const auto& [stage, ofStage] : byStage) {
     const StageNames names(*stage);
-    for (UseOfOne* one : ofStage) one->settle(names, suggester);
+    for (UseOfOne* one : ofStage)
+      if (one->stages().back() == stage) one->settle(names, suggester);
   }
   std::vector<WaiverUse> uses;
   for (const UseOfOne& one : all) uses.push_back(one.use());

@@ -30,7 +30,7 @@ std::vector<Concession> concessionsOf(const Record& record) {
   std::vector<Concession> used;
   for (const WaiverRecord& waiver : record.waivers) {
     if (waiver.covered == 0) continue;
-    std::string what = waiver.stage + " " + waiver.metric;
+    std::string what = waiver.stage + (waiver.stage.empty() ? "" : " ") + waiver.metric;
     if (!waiver.where.empty()) what += " " + labelsText(waiver.where);
     used.push_back(
         {partOf(record, waiver), what, waiver.reason, waiver.approver, waiver.expires, waiver.covered});

@@ -331,7 +331,8 @@ double culpritValue(const StageRecord& stage, const Verdict& verdict, const std:
   return kNaN;
 }
 
-/// "28.8 of 48 GB/s, 60%".
+}  // namespace
+
 std::string shareText(double value, double peers, const std::string& unit) {
   std::string measured = formatQuantity(value, unit, 3);
   const std::string typical = formatQuantity(peers, unit, 3);
@@ -340,8 +341,6 @@ std::string shareText(double value, double peers, const std::string& unit) {
     measured.resize(a);
   return fmt::format("{} of {}, {:.0f}%", measured, typical, 100 * value / peers);
 }
-
-}  // namespace
 
 std::string measuredText(const StageRecord& stage, const Verdict& verdict) {
   if (verdict.labels.count("culprit") == 0) return verdict.observedText;

@@ -76,6 +76,9 @@ std::string devicesText(const std::vector<std::string>& devices);
 /// "64 KiB".
 std::string caseText(const Verdict& verdict);
 
+/// A value beside that of its peers: "28.8 of 48 GB/s, 60%".
+std::string shareText(double value, double peers, const std::string& unit);
+
 /// What was measured: the value, or of a faulty component of a network its bandwidth beside that of the other
 /// pairs: "28.8 of 48 GB/s, 60%".
 std::string measuredText(const StageRecord& stage, const Verdict& verdict);

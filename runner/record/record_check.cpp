@@ -108,7 +108,8 @@ Status checkGroups(const Record& record) {
 /// Whether the record names a waiver of this verdict's stage and metric.
 bool isUnderWaivers(const Verdict& verdict, const std::string& stage, const std::vector<WaiverRecord>& list) {
   return std::any_of(list.begin(), list.end(), [&](const WaiverRecord& waiver) {
-    return waiver.stage == stage && waiver.metric == verdict.metric && waiver.covered > 0;
+    return (waiver.stage.empty() || waiver.stage == stage) && waiver.metric == verdict.metric &&
+           waiver.covered > 0;
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runner/core/shell_command.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/record/record_check.h"
 

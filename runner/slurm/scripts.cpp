@@ -199,21 +199,6 @@ Result<std::string> render(const fs::path& file, const std::string& text, const 
 
 }  // namespace
 
-std::string shellQuote(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_-./:,=@+").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text)
-    if (c == '\'')
-      quoted += "'\\''";
-    else
-      quoted += c;
-  return quoted + "'";
-}
-
 Result<std::vector<Script>> renderScripts(const Submission& submission, const fs::path& folder,
                                           const fs::path& templates) {
   MUSTER_CHECK_OK(checkValues(submission, folder));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runner/core/result.h"
+#include "runner/core/shell.h"
 #include "runner/slurm/submission.h"
 
 namespace muster::slurm {
@@ -13,8 +14,8 @@ namespace muster::slurm {
 /// What `muster slurm fill` exits with after it submitted more jobs: the fleet job that follows them reports.
 constexpr int kExitAgain = 75;
 
-/// `text` as one word for a shell and for the #SBATCH lines of a script.
-std::string shellQuote(const std::string& text);
+/// Also quotes the #SBATCH lines of a script.
+using muster::shellQuote;
 
 struct Script {
   std::string name;  ///< "node.sbatch"

@@ -1,22 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names the node under the pointer. The report says everything without it. common/page.js stands before it.
+// Searches the nodes and keeps the search in the address. The report says everything without it. common/page.js stands before it.
 "use strict";
 (() => {
-  const source = document.getElementById("hover");
-  const columns = Number(source.dataset.columns);
-  const cell = Number(source.dataset.cell);
-  let lines = null;
-  for (const map of page.all(".node-map")) {
-    map.addEventListener("pointermove", (event) => {
-      lines = lines || source.textContent.split("\n");
-      const box = map.getBoundingClientRect();
-      const scale = map.viewBox.baseVal.width / box.width;
-      const column = Math.floor((event.clientX - box.left) * scale / cell);
-      const row = Math.floor((event.clientY - box.top) * scale / cell);
-      const line = lines[row * columns + column];
-      if (line) page.showTip(event, line);
-      else page.hideTip();
+  const field = document.getElementById("q");
+  const hits = document.getElementById("hits");
+  const rows = page.all(".all-nodes tbody tr");
+  const texts = [];
+  field.parentElement.hidden = false;
+  const show = () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    rows.forEach((row, i) => {
+      if (words.length > 0 && texts[i] === undefined) texts[i] = row.textContent.toLowerCase();
+      const found = words.every((word) => texts[i].includes(word));
+      row.classList.toggle("filtered", !found);
+      if (found) count += 1;
     });
-    map.addEventListener("pointerleave", page.hideTip);
-  }
+    hits.textContent = words.length > 0 ? `${count} of ${rows.length}` : "";
+  };
+  const read = () => {
+    const match = /^#q=(.*)$/.exec(window.location.hash);
+    if (match === null) return;
+    try {
+      field.value = decodeURIComponent(match[1]);
+    } catch {
+      field.value = match[1];
+    }
+    show();
+    document.getElementById("nodes").scrollIntoView();
+  };
+  field.addEventListener("input", () => {
+    show();
+    const hash = field.value === "" ? " " : `#q=${encodeURIComponent(field.value)}`;
+    try {
+      window.history.replaceState(null, "", hash === " " ? window.location.pathname : hash);
+    } catch {
+      // A page without an address of its own keeps no search.
+    }
+  });
+  window.addEventListener("hashchange", read);
+  read();
 })();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet's report in a real browser: quiet, within its borders, the node under the pointer named, tables
-// sorted.
+// The fleet's report in a real browser: quiet, within its borders, tables
+// sorted and searched, also without a script.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,10 +31,23 @@ fleet::Fleet largeFleet() {
     node.worstFigure = "gpu3, gemm";
     ++fleet.states[static_cast<size_t>(node.state)];
     fleet.nodes.push_back(node);
-    if (i % 20 == 0)
-      fleet.suspects.push_back(
-          {fleet::SuspectKind::kDevice, node.name, "gpu1", "123", true, {"slow"}, "swap it"});
+    if (i % 20 == 0) {
+      fleet::Incident& incident = fleet.incidents.emplace_back();
+      incident.kind = "device";
+      incident.nodes = {node.name};
+      incident.nodeCount = 1;
+      incident.part = "gpu1";
+      incident.cause = incident.action = incident.command = incident.place = testing::kHostileName;
+      incident.beneath = {testing::kHostileName};
+    }
   }
+  fleet::KeyFigure& key = fleet.keyFigures[0];
+  key.name = testing::kHostileName;
+  key.unit = "FLOP/s";
+  key.limit = 7e14;
+  key.median = 7.2e14;
+  for (size_t i = 0; i < 80'000; ++i)
+    key.points.push_back({6.9e14 + 5e9 * static_cast<double>(i), i / 8, testing::kHostileName});
   fleet::Distribution figure;
   figure.name = "host-copy: memory.host_to_device_bandwidth (engine=copy_engine numa=near)";
   figure.sku = "h100-sxm5-80gb";
@@ -70,22 +83,55 @@ TEST_F(FleetReport, IsQuietAndNothingHostileRuns) {
 
 TEST_F(FleetReport, StaysBelowFiveMegabytesAndSaysWhatItLeftOut) {
   EXPECT_LT(bytes_, 5'000'000u);
-  EXPECT_LE(browser_.evaluate("document.querySelectorAll('#suspects tbody tr').length").get<int>(), 200);
-  const auto text = browser_.evaluate("document.querySelector('#suspects').innerText").get<std::string>();
+  EXPECT_LE(browser_.evaluate("document.querySelectorAll('#findings tbody tr').length").get<int>(), 200);
+  const auto text = browser_.evaluate("document.querySelector('#findings').innerText").get<std::string>();
   EXPECT_NE(text.find("300 more are in fleet.json"), std::string::npos) << text.substr(0, 200);
 }
 
-TEST_F(FleetReport, NamesTheNodeUnderThePointer) {
-  browser_.evaluate("document.querySelector('#state-map').scrollIntoView()");
-  const Json box = browser_.evaluate(
-      "(r => [r.x, r.y + 60, r.width / 100])(document.querySelector('#state-map').getBoundingClientRect())");
-  browser_.moveMouse(box[0].get<double>() + 2.5 * box[2].get<double>(), box[1]);
-  const auto tip =
-      browser_
-          .evaluate("document.querySelector('#tip').hidden ? '' : document.querySelector('#tip').textContent")
-          .get<std::string>();
-  EXPECT_EQ(tip.rfind("n", 0), 0u) << tip;
-  EXPECT_EQ(tip.substr(0, tip.find(' ')).substr(tip.find(' ') - 1), "2") << tip;
+TEST_F(FleetReport, LinksEachCellOfTheMapToItsNode) {
+  EXPECT_EQ(browser_.evaluate("document.querySelectorAll('.rack > a').length").get<int>(), 10'000);
+  browser_.evaluate("document.querySelector('.rack > a[href=\"#n4321\"]').click()");
+  EXPECT_EQ(
+      browser_.evaluate("document.querySelector('.all-nodes tr:target th').innerText").get<std::string>(),
+      "n4321");
+}
+
+TEST_F(FleetReport, SearchesNodesAndKeepsTheSearchInTheAddress) {
+  const char* const kShown =
+      "Array.from(document.querySelectorAll('.all-nodes tbody tr')).filter(r => "
+      "!r.classList.contains('filtered')).length";
+  browser_.evaluate("location.hash = '#q=n4321'");
+  browser_.evaluate("window.dispatchEvent(new Event('hashchange'))");
+  EXPECT_EQ(browser_.evaluate(kShown).get<int>(), 1);
+  browser_.evaluate("location.hash = '#q=%'");
+  browser_.evaluate("window.dispatchEvent(new Event('hashchange'))");
+  EXPECT_EQ(browser_.evaluate("document.getElementById('q').value").get<std::string>(), "%");
+}
+
+TEST_F(FleetReport, ShowsNodesOfOneStateByATab) {
+  browser_.evaluate("document.getElementById('t-rejected').click()");
+  const auto shown = browser_.evaluate(
+      "Array.from(document.querySelectorAll('.all-nodes tbody tr')).filter(r => "
+      "getComputedStyle(r).display !== 'none').every(r => "
+      "r.classList.contains('s-rejected'))");
+  EXPECT_TRUE(shown.get<bool>());
+}
+
+TEST_F(FleetReport, HasLegendsInTheColoursOfTheMapAlsoInTheDark) {
+  for (const char* scheme : {"light", "dark"}) {
+    browser_.command("Emulation.setEmulatedMedia",
+                     {{"features", Json::array({{{"name", "prefers-color-scheme"}, {"value", scheme}}})}});
+    for (const char* state : {"rejected", "incomplete", "missing"}) {
+      const auto colours = [&](const std::string& selector) {
+        return browser_
+            .evaluate("(s => s.backgroundColor + s.borderColor)(getComputedStyle(document.querySelector('" +
+                      selector + "')))")
+            .get<std::string>();
+      };
+      EXPECT_EQ(colours(std::string(".rack .s-") + state), colours(std::string(".legend .s-") + state))
+          << scheme << " " << state;
+    }
+  }
 }
 
 TEST_F(FleetReport, DoesNotScrollSideways) {
@@ -106,7 +152,7 @@ TEST_F(FleetReport, PrintsWordsThatAreNotBrokenIntoLetters) {
             selector + "'))")
         .get<double>();
   };
-  EXPECT_LT(lines("#suspects thead th:first-child"), 2);
+  EXPECT_LT(lines("#findings thead th:first-child"), 2);
   EXPECT_GT(
       browser_.evaluate("document.querySelector('#figures td:last-child').getBoundingClientRect().width")
           .get<double>(),
@@ -116,10 +162,10 @@ TEST_F(FleetReport, PrintsWordsThatAreNotBrokenIntoLetters) {
 }
 
 TEST_F(FleetReport, SortsATableByClick) {
-  browser_.evaluate("document.querySelector('#suspects th:nth-child(2)').click()");
-  browser_.evaluate("document.querySelector('#suspects th:nth-child(2)').click()");
+  browser_.evaluate("document.querySelector('#findings th:nth-child(2)').click()");
+  browser_.evaluate("document.querySelector('#findings th:nth-child(2)').click()");
   const auto first =
-      browser_.evaluate("document.querySelector('#suspects tbody tr th').innerText").get<std::string>();
+      browser_.evaluate("document.querySelector('#findings tbody tr th').innerText").get<std::string>();
   EXPECT_NE(first, "n0");
 }
 

@@ -80,7 +80,7 @@ USES = {
     "reports/fleet": [CORE, "reports/fleet/read"],
     "reports/fleet/check": [CORE, METRICS, RECORD, "reports/fleet", "reports/fleet/read"],
     "reports/fleet/assess": [CORE, SYSTEM, METRICS, "runner/judge", RECORD, "reports/fleet", "reports/fleet/peers", "reports/fleet/read", "reports/fleet/check"],
-    "reports/fleet/render": [CORE, SYSTEM, RECORD, "reports/html", "reports/terminal", "reports/fleet"],
+    "reports/fleet/render": [CORE, SYSTEM, RECORD, "reports/acceptance", "reports/html", "reports/terminal", "reports/fleet"],
     "reports/history/store": [CORE, SYSTEM, METRICS, "reports/fleet/read"],
     "reports/history": [CORE, "reports/fleet/read", "reports/history/store"],
 }

@@ -14,6 +14,8 @@
 #include "reports/fleet/assess/fact_drift.h"
 #include "reports/fleet/assess/findings.h"
 #include "reports/fleet/assess/fleet_waivers.h"
+#include "reports/fleet/assess/incidents.h"
+#include "reports/fleet/assess/links.h"
 #include "reports/fleet/assess/node_merge.h"
 #include "reports/fleet/assess/suspects.h"
 #include "reports/fleet/check/identity.h"
@@ -45,10 +47,10 @@ RecordChecks checkRecords(const FleetRecords& records, const FleetOptions& optio
 
 /// All suspects as one list: what peers and limits name, then the causes that these have in common.
 OrderedSuspects listSuspects(std::vector<Suspect> byPeers, std::vector<Suspect> failures,
-                             const FleetOptions& options, FleetNodes& nodes) {
+                             const FleetRecords& records, const FleetOptions& options, FleetNodes& nodes) {
   std::move(failures.begin(), failures.end(), std::back_inserter(byPeers));
   OrderedSuspects single = orderSuspects(std::move(byPeers), nodes);
-  std::vector<Suspect> all = foldSlowNodes(std::move(single.list), nodes);
+  std::vector<Suspect> all = foldSlowNodes(foldLinks(std::move(single.list), records, nodes), nodes);
   std::vector<Suspect> common = findCommonCauses(all, options.topology, nodes);
   std::move(common.begin(), common.end(), std::back_inserter(all));
   OrderedSuspects ordered = orderSuspects(std::move(all), nodes);
@@ -104,6 +106,23 @@ std::vector<std::string> unreportedGroups(const FleetRecords& records, const Fle
 
 void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
   if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
+}
+
+/// The rack of each node: of the groups that hold it the smallest one.
+void placeNodes(const Topology& topology, FleetNodes& nodes) {
+  std::map<std::string, FleetNode*> named;
+  for (FleetNode& node : nodes) named.emplace(node.name, &node);
+  std::map<const FleetNode*, size_t> sizes;
+  for (const auto& [group, members] : topology)
+    for (size_t i = 0; i < members.size(); ++i) {
+      const auto at = named.find(members[i]);
+      if (at == named.end()) continue;
+      const auto [size, fresh] = sizes.try_emplace(at->second, members.size());
+      if (!fresh && size->second <= members.size()) continue;
+      size->second = members.size();
+      at->second->rack = group;
+      at->second->slot = i + 1;
+    }
 }
 
 /// Counts states and decides. kInternal when the accounting does not balance.
@@ -168,8 +187,8 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   FleetWaivers waivers = countWaivers(records, nodes);
   DeferredVerdicts deferred = judgeDeferred(records, waivers, nodes);
   MUSTER_TRY(PeerComparison peers, comparePeers(records, options, nodes));
-  OrderedSuspects suspects =
-      listSuspects(std::move(peers.suspects), findFailures(records, blame, deferred, nodes), options, nodes);
+  OrderedSuspects suspects = listSuspects(
+      std::move(peers.suspects), findFailures(records, blame, deferred, nodes), records, options, nodes);
   markTheNamed(suspects.list, nodes);
   FleetCount count = countFleet(records, nodes);
 
@@ -193,6 +212,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.deferredCount = deferred.judged;
   fleet.deferred = std::move(deferred.misses);
   fleet.distributions = std::move(peers.distributions);
+  fleet.keyFigures = std::move(peers.keyFigures);
   fleet.suspects = std::move(suspects.list);
   fleet.suspectsLeft = suspects.left;
   fleet.drift = findFactDrift(records, nodes);
@@ -209,6 +229,8 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.nodes = std::move(nodes);
   describe(records, fleet);
   MUSTER_CHECK_OK(decide(fleet));
+  placeNodes(options.topology, fleet.nodes);
+  fleet.incidents = findIncidents(fleet);
   return fleet;
 }
 

@@ -158,8 +158,25 @@ Blame BlameTable::of(const DeviationSummary& d, const NodeSummary& record) const
   return ofOwn(d, record);
 }
 
+std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeSummary& record) const {
+  const StageSummary* stage = stageOf(d, record);
+  const auto run = runs_.find(runKey(record));
+  if (stage == nullptr || isOfOneNode(*stage, record) || run == runs_.end()) return std::nullopt;
+  const auto other = run->second.find(peerNode(d));
+  if (other == run->second.end() || other->second.empty() || other->second == record.node ||
+      !mayName(other->second, d, record))
+    return std::nullopt;
+  Suspect link;
+  link.kind = SuspectKind::kLink;
+  link.what = linkName(record.node, other->second);
+  link.ofPair = true;
+  return link;
+}
+
 Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) const {
   if (!outsider(d, record).empty()) return {{ownPart(d, record)}, true, ""};
+  // Either end may be at fault, so the one that reports it is not rejected for it.
+  if (std::optional<Suspect> link = pairOf(d, record)) return {{std::move(*link)}, false, ""};
   Suspect suspect = culpritOf(d, record);
   if (suspect.kind == SuspectKind::kGroup) return ofGroup(d, record);
   if (const StageSummary* stage = stageOf(d, record); stage == nullptr || isOfOneNode(*stage, record)) {
@@ -458,7 +475,15 @@ void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
   for (const Suspect& suspect : suspects) {
     if (!suspect.failed && !suspect.unmeasured) continue;
     const std::vector<std::string> names = nodesOf(suspect);
-    const bool link = names.size() > 1;
+    const bool link = names.size() > 1 || suspect.endOfLinks;
+    for (const std::string& name : suspect.partners)
+      if (const auto at = places.find(name);
+          at != places.end() && at->second->state == NodeState::kAccepted) {
+        at->second->state = NodeState::kAffected;
+        at->second->reason = fmt::format(
+            "not faulty itself: it has a link to {}, which fails; repair that, then retest this node",
+            suspect.name());
+      }
     for (const std::string& name : names) {
       const auto at = places.find(name);
       if (at == places.end()) continue;

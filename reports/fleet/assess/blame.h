@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -59,6 +60,10 @@ class BlameTable {
                              const NodeSummary& record) const;
   /// What the leader of its group says of the failure, else what its own record says.
   [[nodiscard]] std::string sourceOf(const DeviationSummary& deviation, const NodeSummary& record) const;
+  /// The link that a test of pairs of nodes names by its other end; nothing where the record has no say about
+  /// that end.
+  [[nodiscard]] std::optional<Suspect> pairOf(const DeviationSummary& deviation,
+                                              const NodeSummary& record) const;
   [[nodiscard]] Blame ofOwn(const DeviationSummary& deviation, const NodeSummary& record) const;
   [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
                                const NodeSummary& record) const;

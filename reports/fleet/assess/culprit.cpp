@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -90,6 +92,13 @@ Suspect culpritOf(const DeviationSummary& d, const NodeSummary& record) {
   return suspect;
 }
 
+int peerNode(const DeviationSummary& d) {
+  const std::string peer = labelIn(d.labels, "peer");
+  int number = -1;
+  const auto [end, error] = std::from_chars(peer.data(), peer.data() + peer.size(), number);
+  return error == std::errc() && end == peer.data() + peer.size() && number >= 0 ? number : -1;
+}
+
 Suspect ownPart(const DeviationSummary& d, const NodeSummary& record) {
   Suspect suspect;
   suspect.kind = d.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
@@ -134,6 +143,7 @@ std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failure
     suspect.evidence.push_back(fmt::format("{} of {} devices failed; worst: {}", which.size(), node.devices,
                                            deviationLine(worst, names)));
     suspect.next = worst.remedy;
+    suspect.limitSource = worst.limitSource;
     suspect.failed = worst.outcome != Outcome::kError;
     suspect.unmeasured = !suspect.failed;
     suspect.grade = gradeOf(worst, names);
@@ -150,8 +160,37 @@ std::string deviationLine(const DeviationSummary& d, const FleetNames& names) {
                      metric.empty() ? "" : ", " + printable(metric), d.detail.empty() ? "" : ": " + d.detail);
 }
 
+std::string evidenceOf(const DeviationSummary& d, const NodeSummary& record, const FleetNames& names) {
+  Suspect suspect;
+  if (!readCulprit(d.labels, suspect)) return deviationLine(d, names);
+  const std::string& metric = names.texts[d.metric];
+  const std::string stem = metric.substr(0, metric.find('.') + 1) + "culprit_";
+  const auto valueOf = [&](const std::string& name, const char* unit) {
+    for (const Figure& figure : record.figures) {
+      const FigureKey& key = names.figures[figure.key];
+      const auto culprit = key.labels.find("culprit");
+      if (key.metric == stem + name && key.unit == unit && culprit != key.labels.end() &&
+          d.labels.find("culprit=" + culprit->second + " ") != std::string::npos)
+        return static_cast<double>(figure.median);
+    }
+    return std::numeric_limits<double>::quiet_NaN();
+  };
+  for (const auto& [name, unit] : {std::pair{"bandwidth", "B/s"}, {"latency", "s"}}) {
+    const double value = valueOf(name, unit), peers = valueOf(std::string("peer_") + name, unit);
+    if (value > 0 && peers > 0)
+      return fmt::format("{}: {}, {}: {} {} of its peers", outcomeName(d.outcome),
+                         printable(names.texts[d.stage]), printable(metric), name,
+                         shareText(value, peers, unit));
+  }
+  return deviationLine(d, names);
+}
+
 std::string remedyOf(const DeviationSummary& d) {
   return remedyFor(d.remedy, labelIn(d.labels, "kind"));
+}
+
+std::string linkName(const std::string& a, const std::string& b) {
+  return std::min(a, b) + std::string(kEnds) + std::max(a, b);
 }
 
 std::vector<std::string> nodesOf(const Suspect& suspect) {

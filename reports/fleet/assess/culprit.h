@@ -16,6 +16,9 @@ Suspect culpritOf(const DeviationSummary& deviation, const NodeSummary& record);
 /// The part of the record's own node that reports the deviation, whatever its labels say.
 Suspect ownPart(const DeviationSummary& deviation, const NodeSummary& record);
 
+/// The number of the node that label `peer` names in a stage of several nodes; -1: it names none.
+int peerNode(const DeviationSummary& deviation);
+
 /// What the labels `culprit`, `a` and `b` name in the place of nodes.
 std::vector<std::string> labelledNodes(const DeviationSummary& deviation);
 
@@ -27,8 +30,15 @@ std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failure
 /// "fail: gemm, compute.gemm_throughput: gpu5 ...".
 std::string deviationLine(const DeviationSummary& deviation, const FleetNames& names);
 
+/// The same with the bandwidth of the culprit beside that of the others, where the record has both: "28.8 of
+/// 48 GB/s, 60%".
+std::string evidenceOf(const DeviationSummary& deviation, const NodeSummary& record, const FleetNames& names);
+
 /// What to do about the culprit that the deviation names.
 std::string remedyOf(const DeviationSummary& deviation);
+
+/// The name of the link between two nodes: "n1 - n2", whichever reports it.
+std::string linkName(const std::string& a, const std::string& b);
 
 /// The nodes that a suspect is about: one, both ends of a link, or none that it names.
 std::vector<std::string> nodesOf(const Suspect& suspect);

@@ -59,6 +59,9 @@ void merge(Suspect& into, const Suspect& other) {
   into.stages.insert(other.stages.begin(), other.stages.end());
   if (into.serial.empty()) into.serial = other.serial;
   if (into.next.empty()) into.next = other.next;
+  into.endOfLinks = into.endOfLinks && other.endOfLinks;
+  into.partners.insert(other.partners.begin(), other.partners.end());
+  if (into.limitSource.empty()) into.limitSource = other.limitSource;
 }
 
 bool isAboutSpeed(const Suspect& suspect) {
@@ -132,6 +135,7 @@ Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const std::vector
                                          join(std::vector(stages.begin(), stages.end()), ", "), worst->what,
                                          worst->evidence.empty() ? "" : worst->evidence.front()));
   suspect.next = worst->next;
+  suspect.limitSource = worst->limitSource;
   return suspect;
 }
 

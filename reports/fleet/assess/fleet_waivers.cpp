@@ -63,7 +63,7 @@ class Settling {
       undecided(entry);
     } else {
       entry.state = WaiverState::kUnmatched;
-      entry.detail = !count.sawMetric ? fmt::format("stage {} did not check {} there", entry.waiver.stage,
+      entry.detail = !count.sawMetric ? fmt::format("{} did not check {} there", stageText(entry.waiver),
                                                     entry.waiver.metric)
                      : !entry.waiver.device.empty() && !count.sawDevice
                          ? fmt::format("no such device: {}", entry.waiver.device)
@@ -72,6 +72,10 @@ class Settling {
   }
 
  private:
+  static std::string stageText(const Waiver& waiver) {
+    return waiver.stage.empty() ? "its stages" : "stage " + waiver.stage;
+  }
+
   /// It is about no node that has a record.
   void strangers(FleetWaiver& entry) {
     const std::string& node = entry.waiver.node;
@@ -92,8 +96,8 @@ class Settling {
       entry.detail = "it names a metric without a result, which a waiver cannot cover";
     } else if (entry.count.ran) {
       entry.detail = "the metric it names was not checked";
-    } else if (std::binary_search(stageNames_.begin(), stageNames_.end(), stage)) {
-      entry.detail = fmt::format("stage {} did not run there", stage);
+    } else if (stage.empty() || std::binary_search(stageNames_.begin(), stageNames_.end(), stage)) {
+      entry.detail = fmt::format("{} did not run there", stageText(entry.waiver));
     } else {
       entry.state = WaiverState::kUnmatched;
       entry.detail =
@@ -163,7 +167,7 @@ const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const
       node.name, key.stage, key.metric, verdict.device, serialOf(records, node, verdict.device), key.labels};
   const Waiver* covering = nullptr;
   for (FleetWaiver& entry : waivers) {
-    if (entry.waiver.stage != key.stage || !covers(entry.waiver, target)) continue;
+    if (!covers(entry.waiver, target)) continue;
     if (!entry.given && !ranUnder(node, entry.number, records)) continue;
     // Its record has matched it already, without its outcome.
     if (entry.given) --entry.count.matched;

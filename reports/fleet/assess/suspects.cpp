@@ -11,6 +11,7 @@
 
 #include "reports/fleet/assess/culprit.h"
 #include "reports/fleet/assess/findings.h"
+#include "reports/fleet/assess/key_figures.h"
 #include "reports/fleet/assess/peer_table.h"
 #include "runner/core/text.h"
 
@@ -56,6 +57,7 @@ void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& n
   suspect.unmeasured = suspect.unmeasured || d.outcome == Outcome::kError;
   suspect.grade = std::min(suspect.grade, gradeOf(d, names));
   suspect.stages.insert(names.texts[d.stage]);
+  if (suspect.limitSource.empty()) suspect.limitSource = d.limitSource;
 }
 
 /// Who answers for an outlier, where waivers cover every metric that it is odd in; else an empty text.
@@ -209,6 +211,7 @@ Result<PeerComparison> comparePeers(const FleetRecords& records, const FleetOpti
     MUSTER_CHECK_OK(addOutliers(table, records, options, nodes, found));
     std::vector<Distribution> distributions = distributionsOf(table, records);
     addWorstShares(table, distributions, nodes);
+    if (!table.nodeWide) addKeyFigures(table, nodes, found.keyFigures);
     std::move(distributions.begin(), distributions.end(), std::back_inserter(found.distributions));
   }
   return found;
@@ -343,7 +346,7 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
         suspects.push_back(std::move(suspect));
       for (const DeviationSummary* d : failures)
         for (Suspect& suspect : blame.of(*d, record).parts) {
-          suspect.evidence.push_back(deviationLine(*d, *records.names));
+          suspect.evidence.push_back(evidenceOf(*d, record, *records.names));
           suspect.next = remedyOf(*d);
           addFailure(suspect, *d, *records.names);
           suspects.push_back(std::move(suspect));
@@ -365,6 +368,7 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
     suspect.failed = true;
     suspect.grade = FindingClass::kLimit;
     suspect.stages.insert(key.stage);
+    suspect.limitSource = printable(key.expectation.source, 300);
     suspects.push_back(std::move(suspect));
   }
   return suspects;

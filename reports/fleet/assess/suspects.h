@@ -12,6 +12,7 @@ namespace muster::fleet {
 struct PeerComparison {
   std::vector<Suspect> suspects;
   std::vector<Distribution> distributions;
+  KeyFigures keyFigures;
   std::vector<RecordFinding> findings;  ///< records that others contradict
   std::vector<std::string> notes;       ///< figures that are too few to tell
 };

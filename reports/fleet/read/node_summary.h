@@ -91,6 +91,7 @@ struct DeviationSummary {
   std::string labels;  ///< "dtype=bf16"
   std::string detail;  ///< one line for people, at most 300 bytes
   std::string remedy;  ///< at most 300 bytes
+  std::string limitSource{};  ///< where its limit comes from; at most 300 bytes
   double margin = 0;   ///< share of the limit; negative: missed; NaN when it has no meaning
   Cause cause = Cause::kOwn;
   std::string source{};  ///< see Cause; at most 300 bytes

@@ -189,7 +189,7 @@ class StageReader {
   std::vector<double> scratch_;
   std::string scratchKey_;
   bool spreads_ = false;
-  std::set<std::pair<std::string, std::string>> ownWaivers_;  ///< stage and metric
+  std::set<std::pair<std::string, std::string>> ownWaivers_;  ///< stage (empty: every one) and metric
   bool flakyAllowed_ = true;
   size_t measurements_ = 0;
   size_t verdicts_ = 0;

@@ -178,7 +178,8 @@ std::string StageReader::contradictionOf(const VerdictFields& verdict, const Cla
   claim.dropsWarn = (verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky) &&
                     warnedDrops_.contains(verdict.metric);
   claim.underWaivers =
-      verdict.outcome == Outcome::kWaived && ownWaivers_.contains({stage_, std::string(verdict.metric)});
+      verdict.outcome == Outcome::kWaived && (ownWaivers_.contains({stage_, std::string(verdict.metric)}) ||
+                                              ownWaivers_.contains({"", std::string(verdict.metric)}));
   return contradictionIn(claim);
 }
 
@@ -233,8 +234,10 @@ void StageReader::addDeviation(const ColumnarReader& verdict, const dom::element
                      bounded(waived, kLineBytes / 2);
   deviation.margin = numberOr(verdict, "margin");
   std::string_view remedy = textOr(verdict, "remedy");
-  if (dom::object object; remedy.empty() && hasExpectation && expectation.get(object) == simdjson::SUCCESS)
-    remedy = textOr(object, "remedy");
+  if (dom::object object; hasExpectation && expectation.get(object) == simdjson::SUCCESS) {
+    if (remedy.empty()) remedy = textOr(object, "remedy");
+    deviation.limitSource = bounded(textOr(object, "source"), kLineBytes);
+  }
   deviation.remedy = bounded(remedy, kLineBytes);
   deviation.blocks = outcome != Outcome::kWarn && outcome != Outcome::kWaived;
   if (deviation.blocks) findCause(verdict, deviation);

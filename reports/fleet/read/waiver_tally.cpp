@@ -37,7 +37,7 @@ void WaiverTally::begin(const NodeSummary& node) {
 void WaiverTally::beginStage(std::string_view name, bool ran) {
   inStage_.clear();
   for (size_t i = 0; i < counts_.size(); ++i)
-    if (given_[counts_[i].waiver].stage == name) {
+    if (const std::string& stage = given_[counts_[i].waiver].stage; stage.empty() || stage == name) {
       counts_[i].ran = counts_[i].ran || ran;
       inStage_.push_back(i);
     }

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "reports/fleet/render/node_map.h"
+#include "reports/fleet/render/fleet_sections.h"
 #include "reports/html/csp.h"
 #include "reports/html/view.h"
 #include "runner/core/build_info.h"
@@ -61,74 +61,8 @@ void addBounded(View& page, const std::string& name, const Items& items, F make,
   page.text(name + "_left", items.size() > most ? std::to_string(items.size() - most) : "");
 }
 
-std::vector<View> linesOf(const std::vector<std::string>& lines) {
-  return viewsOf(lines, [](const std::string& line) {
-    View view;
-    view.text("line", line);
-    return view;
-  });
-}
-
-const char* meaningOf(Acceptance acceptance) {
-  if (acceptance == Acceptance::kAccepted)
-    return "All expected nodes were tested with this plan and accepted.";
-  if (acceptance == Acceptance::kRejected) return "At least one requirement was not met.";
-  return "No node was rejected, but some expected nodes have no complete result.";
-}
-
-/// "2 × b200 + 70 × h100-sxm5-80gb": the nodes of each SKU.
-std::string skusText(const Fleet& fleet) {
-  std::map<std::string, size_t> counts;
-  for (const FleetNode& node : fleet.nodes)
-    if (!node.records.empty()) ++counts[node.sku.empty() ? "unknown SKU" : node.sku];
-  std::vector<std::string> parts;
-  parts.reserve(counts.size());
-  for (const auto& [sku, count] : counts) parts.push_back(fmt::format("{} × {}", count, sku));
-  return join(parts, " + ");
-}
-
-/// What was measured and when, on the first page.
-void addFacts(View& page, const Fleet& fleet) {
-  size_t devices = 0;
-  for (const FleetNode& node : fleet.nodes) devices += node.devices;
-  const bool measured = fleet.started > 0;
-  const std::vector<std::pair<const char*, std::string>> facts = {
-      {"Devices measured", std::to_string(devices)},
-      {"Nodes per SKU", skusText(fleet)},
-      {"Plan", fleet.planName},
-      {"Overrides", join(fleet.overrides, ", ")},
-      {"First run started", measured ? formatUtc(fleet.started) : ""},
-      {"Last run ended", measured ? formatUtc(fleet.finished) : ""},
-      {"Fleet run", fleet.fleetId},
-      {"Shared machines", fleet.sameMachine ? "allowed by --same-machine" : ""},
-      {"Re-evaluated records",
-       fleet.allowRejudged ? fmt::format("{}, allowed by --allow-rejudged", fleet.rejudged) : ""},
-      {"Tool", "Muster " + std::string(toolVersion())}};
-  std::vector<View> views;
-  for (const auto& [name, value] : facts) {
-    if (value.empty()) continue;
-    View view;
-    view.text("name", name).text("value", value);
-    views.push_back(std::move(view));
-  }
-  page.list("facts", std::move(views));
-}
-
-/// One line for each of the first flagged components, beside the verdict; the full list is below.
-void addHeadlines(View& page, const Fleet& fleet) {
-  constexpr size_t kMost = 5;
-  std::vector<std::string> lines;
-  for (const Suspect& s : fleet.suspects) {
-    if (lines.size() == kMost) break;
-    lines.push_back(s.evidence.empty() ? s.name() : s.name() + ": " + printable(s.evidence.front(), 200));
-  }
-  const size_t left = fleet.suspects.size() + fleet.suspectsLeft - lines.size();
-  page.list("headlines", linesOf(lines)).text("headlines_left", left > 0 ? std::to_string(left) : "");
-}
-
 void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
-  page.text("acceptance", nameOf(fleet.acceptance)).text("verdict", upperCase(nameOf(fleet.acceptance)));
-  page.text("verdict_meaning", meaningOf(fleet.acceptance)).text("exit_code", std::to_string(fleet.exitCode));
+  page.text("acceptance", nameOf(fleet.acceptance)).text("exit_code", std::to_string(fleet.exitCode));
   page.text("verdict_symbol", fleet.exitCode == 0 ? "✓" : fleet.exitCode == 1 ? "✕" : "!");
   page.flag("simulated", fleet.simulated).text("version", toolVersion()).text("build_id", buildId());
   page.text("fleet_id", fleet.fleetId);
@@ -140,10 +74,10 @@ void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
   page.text("finished", fleet.finished > 0 ? formatUtc(fleet.finished) : "");
   page.list("reasons", linesOf(fleet.reasons)).list("notes", linesOf(fleet.notes));
   std::vector<View> states;
-  for (int i = kNodeStateCount - 1; i >= 0; --i) {
+  for (int i = 0; i < kNodeStateCount; ++i) {
+    if (fleet.states[i] == 0) continue;
     View view;
     view.text("state", nameOf(static_cast<NodeState>(i))).text("count", std::to_string(fleet.states[i]));
-    view.flag("none", fleet.states[i] == 0);
     states.push_back(std::move(view));
   }
   page.list("states", std::move(states));
@@ -154,63 +88,22 @@ void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
   page.text("accounting", fmt::format("{} checks: {}", fleet.accounting.expected, join(sum, ", ")));
 }
 
-/// Names for the script's hover, one per line: "node7 rejected: reason".
-std::string hoverLines(const Fleet& fleet) {
-  std::string lines;
-  for (const FleetNode& node : fleet.nodes) {
-    lines += node.name + " " + nameOf(node.state);
-    if (!std::isnan(node.worstShare))
-      lines += fmt::format(", {:.1f}% {}", 100 * node.worstShare, node.worstFigure);
-    if (!node.reason.empty()) lines += ": " + printable(node.reason, 80);
-    lines += "\n";
-  }
-  return lines;
+/// "compute.gemm_throughput" of "gemm: compute.gemm_throughput (dtype=bf16)".
+std::string shortName(const std::string& name) {
+  const size_t colon = name.find(": ");
+  const std::string metric = colon == std::string::npos ? name : name.substr(colon + 2);
+  return metric.substr(0, metric.find(" ("));
 }
 
-View nodeView(const FleetNode& node, const FleetRecords& records) {
-  View view;
-  view.text("node", node.name).text("state", nameOf(node.state)).text("reason", node.reason);
-  view.text("sku", node.sku).text("devices", node.devices > 0 ? std::to_string(node.devices) : "");
-  std::vector<std::string> paths;
-  for (const size_t i : node.records) paths.push_back(records.nodes[i].path);
-  view.text("records", join(paths, ", "));
-  std::vector<std::string> counts;
-  for (const Outcome outcome : {Outcome::kFail, Outcome::kError, Outcome::kFlaky, Outcome::kWarn,
-                                Outcome::kSkipped, Outcome::kWaived})
-    if (node.accounting.of(outcome) > 0)
-      counts.push_back(fmt::format("{} {}", node.accounting.of(outcome), outcomeName(outcome)));
-  view.text("counts", join(counts, ", "));
-  return view;
-}
-
-void addNodes(View& page, const Fleet& fleet, const FleetRecords& records) {
-  std::vector<const FleetNode*> open;
-  for (const FleetNode& node : fleet.nodes)
-    if (node.state != NodeState::kAccepted) open.push_back(&node);
-  std::stable_sort(open.begin(), open.end(),
-                   [](const auto* a, const auto* b) { return a->state < b->state; });
-  addBounded(page, "open", open, [&](const FleetNode* node) { return nodeView(*node, records); });
-  page.markup("state_map", stateMap(fleet)).markup("figure_map", figureMap(fleet));
-  page.text("hover", hoverLines(fleet))
-      .text("map_columns", std::to_string(kMapColumns))
-      .text("map_cell", std::to_string(kMapCell));
-}
-
-View suspectView(const Suspect& s) {
-  View view;
-  view.text("kind", suspectKindName(s.kind))
-      .text("node", s.node)
-      .text("what", s.what)
-      .text("serial", s.serial);
-  view.text("by", s.byBoth    ? "limits and peers"
-                  : s.byPeers ? "peers"
-                              : "limits")
-      .text("next", s.next)
-      .list("evidence", linesOf(s.evidence))
-      .list("beneath", linesOf(s.beneath))
-      .text("beneath_left", s.beneathLeft > 0 ? std::to_string(s.beneathLeft) : "");
-  view.text("class", findingClassName(s.grade));
-  return view;
+/// Map, strip plots and the table of nodes.
+void addNodes(View& page, const Fleet& fleet, const ReportLinks& links) {
+  page.markup("map", rackMap(fleet)).markup("node_rows", nodeRows(fleet, links));
+  page.markup("key_columns", keyColumns(fleet)).flag("topology", !fleet.topologyFrom.empty());
+  std::string plots;
+  for (size_t k = 0; k < kKeyFigureCount; ++k)
+    plots += stripPlot(fleet, fleet.keyFigures[k],
+                       fmt::format("{}: {}", kKeyFigureNames[k], shortName(fleet.keyFigures[k].name)));
+  page.markup("strip_plots", plots);
 }
 
 View driftView(const FactDrift& d) {
@@ -253,6 +146,9 @@ View distributionView(const Distribution& d) {
   const auto text = [&](double value) { return formatQuantity(value, d.unit); };
   View view;
   view.text("name", d.name).text("sku", d.sku).text("n", std::to_string(d.n)).text("median", text(d.median));
+  const auto base = [](double value) { return fmt::format("{:.6g}", value); };
+  view.text("low_base", base(d.low)).text("p05_base", base(d.q05)).text("median_base", base(d.median));
+  view.text("p95_base", base(d.q95)).text("high_base", base(d.high));
   view.text("low", text(d.low)).text("high", text(d.high)).text("p05", text(d.q05)).text("p95", text(d.q95));
   view.text("spread", d.median > 0 ? fmt::format("{:.2f}%", 100 * d.spread / d.median) : text(d.spread));
   view.markup("plot", histogram(d.bins));
@@ -305,7 +201,8 @@ void addDelta(View& page, const Fleet& fleet) {
 }  // namespace
 
 Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& records,
-                                    const std::string& recordSha256, const fs::path& templates) {
+                                    const std::string& recordSha256, const fs::path& templates,
+                                    const PageExtras& extras) {
   auto parts = loadTemplate(templates);
   if (!parts.ok()) return std::move(parts).error().context("loading the fleet report's template");
   kainjow::mustache::mustache page(parts->page);
@@ -317,15 +214,15 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
   view.markup("style", parts->style).markup("script", parts->script);
   view.markup("csp", contentSecurityPolicy(parts->style, parts->script));
   addHead(view, fleet, recordSha256);
-  addFacts(view, fleet);
-  addHeadlines(view, fleet);
-  addNodes(view, fleet, records);
+  const ReportLinks links(records, extras.recordsAt);
+  addFirstPage(view, fleet, extras.document);
+  addIncidents(view, fleet, links, extras.document);
+  addNodes(view, fleet, links);
   addBounded(view, "findings", fleet.findings, [](const RecordFinding& finding) {
     View one;
     one.text("kind", findingKindName(finding.kind)).text("nodes", join(finding.nodes, ", "));
     return std::move(one.text("text", finding.text).text("next", finding.next));
   });
-  addBounded(view, "suspects", fleet.suspects, suspectView);
   addBounded(view, "waivers", fleet.waivers, waiverView);
   view.text("waivers_from", fleet.waiversFrom).text("waivers_sha256", fleet.waiversSha256);
   addBounded(view, "drift", fleet.drift, driftView);

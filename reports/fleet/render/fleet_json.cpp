@@ -141,6 +141,23 @@ Json toJson(const Suspect& s) {
   return json;
 }
 
+Json toJson(const Incident& incident) {
+  Json json = {{"urgency", incident.urgencyName()},
+               {"kind", incident.kind},
+               {"nodes", incident.nodes},
+               {"node_count", incident.nodeCount},
+               {"part", incident.part},
+               {"serial", incident.serial},
+               {"place", incident.place},
+               {"cause", incident.cause},
+               {"limit_source", incident.limitSource},
+               {"action", incident.action},
+               {"command", incident.command}};
+  if (!incident.beneath.empty()) json["beneath"] = incident.beneath;
+  if (incident.beneathLeft > 0) json["beneath_left_out"] = incident.beneathLeft;
+  return json;
+}
+
 Json toJson(const FleetWaiver& entry) {
   const Waiver& waiver = entry.waiver;
   return {{"stage", waiver.stage},
@@ -244,6 +261,7 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.member("allow_rejudged", fleet.allowRejudged);
   out.list("findings", fleet.findings, plain);
   if (fleet.delta) out.member("delta", toJson(*fleet.delta));
+  out.list("incidents", fleet.incidents, plain);
   out.list("suspects", fleet.suspects, plain);
   out.member("suspects_left_out", fleet.suspectsLeft);
   out.member("waivers_from", fleet.waiversFrom);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "reports/fleet/render/fleet_sections.h"
 #include "reports/terminal/wrap.h"
 #include "runner/core/text.h"
 
@@ -83,8 +84,7 @@ std::string coverageText(const Fleet& fleet) {
 std::string renderFleetSummary(const Fleet& fleet, int width) {
   Screen screen(width);
   screen.line(fmt::format("{}{}  fleet of {} nodes, plan {}", fleet.simulated ? "SIMULATED " : "",
-                          upperCase(nameOf(fleet.acceptance)), fleet.nodes.size(),
-                          printable(fleet.planName, 60)));
+                          verdictText(fleet), fleet.nodes.size(), printable(fleet.planName, 60)));
   for (const std::string& reason : fleet.reasons) screen.line(reason, 2);
   screen.line(coverageText(fleet), 2);
   std::vector<const FleetNode*> open;

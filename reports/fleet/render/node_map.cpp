@@ -1,53 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the SVG map of nodes.
-#include "reports/fleet/render/node_map.h"
-
+// The map of nodes by rack and slot, and small histograms.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+
+#include "reports/fleet/render/fleet_sections.h"
+#include "runner/core/text.h"
+#include "runner/record/markup.h"
 
 namespace muster::fleet {
 namespace {
 
-/// One SVG with a path for each class; `classOf(node)` names it.
-template <typename F>
-std::string mapOf(const Fleet& fleet, const std::string& id, const std::string& label, F classOf) {
-  std::map<std::string, std::string> paths;
-  for (size_t i = 0; i < fleet.nodes.size(); ++i)
-    paths[classOf(fleet.nodes[i])] +=
-        fmt::format("M{} {}h{}v{}h-{}z", i % kMapColumns * kMapCell, i / kMapColumns * kMapCell, kMapCell - 1,
-                    kMapCell - 1, kMapCell - 1);
-  const size_t columns = std::min(fleet.nodes.size(), kMapColumns);
-  const size_t rows = (fleet.nodes.size() + kMapColumns - 1) / kMapColumns;
-  std::string svg = fmt::format(
-      "<svg class=\"node-map\" id=\"{}\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {} {}\" "
-      "width=\"{}\" height=\"{}\">",
-      id, label, columns * kMapCell, rows * kMapCell, columns * kMapCell, rows * kMapCell);
-  for (const auto& [name, path] : paths) svg += fmt::format("<path class=\"{}\" d=\"{}\"/>", name, path);
-  return svg + "</svg>";
+/// How far behind the median: 0 within 2%, 1 within 5%, 2 within 10%, 3 more; temperatures by 3, 6 and 10
+/// degrees.
+char levelOf(const FleetNode& node, size_t k) {
+  const double share = node.keyShares[k];
+  if (std::isnan(share)) return 'x';
+  if (k == kTemperature) return share < 3 ? '0' : share < 6 ? '1' : share < 10 ? '2' : '3';
+  const double below = 1 - share;
+  return below < 0.02 ? '0' : below < 0.05 ? '1' : below < 0.1 ? '2' : '3';
+}
+
+/// The part of names that all have in common at their begin, up to the last separator or digit run.
+size_t commonPrefix(const FleetNodes& nodes) {
+  if (nodes.size() < 2) return 0;
+  const std::string& first = nodes.front().name;
+  size_t length = first.size();
+  for (const FleetNode& node : nodes) {
+    size_t same = 0;
+    while (same < std::min(length, node.name.size()) && node.name[same] == first[same]) ++same;
+    length = same;
+  }
+  // Digits stay together, but for zeros that all have.
+  while (length > 0 && std::isdigit(static_cast<unsigned char>(first[length - 1])) != 0 &&
+         first[length - 1] != '0')
+    --length;
+  return length;
+}
+
+struct Rack {
+  std::string name;
+  std::vector<size_t> nodes;  ///< by slot
+};
+
+/// The racks of the topology; without one, blocks in the expected order.
+std::vector<Rack> racksOf(const Fleet& fleet) {
+  const bool placed =
+      std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const auto& n) { return !n.rack.empty(); });
+  std::vector<Rack> racks;
+  if (placed) {
+    std::map<std::string, std::vector<size_t>> byRack;
+    for (size_t i = 0; i < fleet.nodes.size(); ++i) byRack[fleet.nodes[i].rack].push_back(i);
+    for (auto& [name, nodes] : byRack) {
+      std::stable_sort(nodes.begin(), nodes.end(),
+                       [&](size_t a, size_t b) { return fleet.nodes[a].slot < fleet.nodes[b].slot; });
+      racks.push_back({name.empty() ? "no rack" : name, std::move(nodes)});
+    }
+    return racks;
+  }
+  const size_t size = fleet.nodes.size() <= 128 ? 8 : 32;
+  for (size_t i = 0; i < fleet.nodes.size(); ++i) {
+    if (i % size == 0)
+      racks.push_back({fmt::format("{}–{}", i + 1, std::min(i + size, fleet.nodes.size())), {}});
+    racks.back().nodes.push_back(i);
+  }
+  return racks;
+}
+
+/// What of a node that is not accepted fits into its cell: "GPU 5", "missing".
+std::map<std::string, std::string> notesOf(const Fleet& fleet) {
+  std::map<std::string, std::string> notes;
+  for (const Incident& incident : fleet.incidents)
+    if (incident.nodeCount == 1 && incident.blocks() && !incident.nodes.empty() && incident.kind == "device")
+      notes.emplace(incident.nodes.front(), printable(incident.part, 8));
+  return notes;
 }
 
 }  // namespace
 
-int heatLevel(const FleetNode& node) {
-  if (std::isnan(node.worstShare)) return -1;
-  const double below = 1 - node.worstShare;
-  return below < 0.02 ? 0 : below < 0.05 ? 1 : below < 0.1 ? 2 : below < 0.2 ? 3 : 4;
-}
-
-std::string stateMap(const Fleet& fleet) {
-  return mapOf(fleet, "state-map", "All nodes by state", [](const FleetNode& node) {
-    return fmt::format("state-{}{}", nameOf(node.state),
-                       node.suspect && node.state == NodeState::kAccepted ? " is-suspect" : "");
-  });
-}
-
-std::string figureMap(const Fleet& fleet) {
-  return mapOf(fleet, "figure-map", "All nodes by largest shortfall", [](const FleetNode& node) {
-    const int level = heatLevel(node);
-    return level < 0 ? std::string("heat-none") : fmt::format("heat-{}", level);
-  });
+std::string rackMap(const Fleet& fleet) {
+  const size_t prefix = commonPrefix(fleet.nodes);
+  const auto notes = notesOf(fleet);
+  std::string html;
+  for (const Rack& rack : racksOf(fleet)) {
+    html += fmt::format("<div class=rack><b>{}</b>", escapeMarkup(printable(rack.name, 40)));
+    for (const size_t i : rack.nodes) {
+      const FleetNode& node = fleet.nodes[i];
+      std::string note;
+      if (const auto at = notes.find(node.name); at != notes.end())
+        note = at->second;
+      else if (node.state != NodeState::kAccepted)
+        note = nameOf(node.state);
+      html += fmt::format(
+          "<a href=#n{} class=\"s-{}{} a{} b{} c{} d{}\">{}{}</a>", i, nameOf(node.state),
+          node.suspect && node.state == NodeState::kAccepted ? " flagged" : "", levelOf(node, 0),
+          levelOf(node, 1), levelOf(node, 2), levelOf(node, 3),
+          escapeMarkup(printable(node.name.size() > prefix ? node.name.substr(prefix) : node.name, 24)),
+          note.empty() ? "" : "<i>" + escapeMarkup(note) + "</i>");
+    }
+    html += "</div>\n";
+  }
+  return html;
 }
 
 std::string histogram(const std::vector<size_t>& bins) {

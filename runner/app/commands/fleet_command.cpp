@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "reports/acceptance/acceptance_document.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
@@ -270,6 +271,14 @@ Result<slurm::Witness> askPatiently(const FleetCommandOptions& options) {
   }
 }
 
+/// The relative path from folder `from` to folder `to`; empty where there is none.
+std::string pathFrom(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  const fs::path begin = fs::canonical(from, error);
+  const fs::path end = error ? fs::path() : fs::canonical(to, error);
+  return error ? "" : end.lexically_relative(begin).string();
+}
+
 /// Records of a run on Slurm are judged as such, whether or not --slurm-run names it.
 Result<FleetCommandOptions> withSlurmRun(FleetCommandOptions options) {
   if (!options.slurmRun.empty()) return options;
@@ -300,7 +309,13 @@ Result<int> fleetCommand(const FleetCommandOptions& given) {
   MUSTER_TRY(const fs::path out, makeOutputFolder(named, "--out"));
   const std::string text = fleet::fleetText(fleet, records);
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
-  MUSTER_TRY(const std::string html, fleet::renderFleetHtml(fleet, records, sha256Hex(text), tree.templates));
+  fleet::PageExtras extras;
+  extras.recordsAt = pathFrom(out, options.run);
+  if (!options.acceptance.empty()) {
+    MUSTER_TRY(extras.document, readAcceptanceDocument(options.acceptance));
+  }
+  MUSTER_TRY(const std::string html,
+             fleet::renderFleetHtml(fleet, records, sha256Hex(text), tree.templates, extras));
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.html", html, Durable::kNo));
   printLines(fleet::renderFleetSummary(fleet, kSummaryColumns));
   printText("report {}\n", (named / "fleet.html").string());

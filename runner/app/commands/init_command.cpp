@@ -10,7 +10,7 @@
 #include "runner/app/commands/pci_devices.h"
 #include "runner/app/commands/plan_input.h"
 #include "runner/core/print.h"
-#include "runner/core/shell_command.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"

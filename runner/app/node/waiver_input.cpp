@@ -59,7 +59,7 @@ Status checkAgainstPlan(const Waivers& waivers, const Plan& plan, const Catalog&
   const std::vector<std::string> metrics = metricNames(catalog);
   std::vector<std::string> mistakes;
   for (const Waiver& waiver : waivers.list) {
-    if (std::count(stages.begin(), stages.end(), waiver.stage) == 0)
+    if (!waiver.stage.empty() && std::count(stages.begin(), stages.end(), waiver.stage) == 0)
       mistakes.push_back(fmt::format("{}: plan {} has no stage \"{}\"{}", waiver.at, plan.name,
                                      printable(waiver.stage, 80), didYouMean(waiver.stage, stages)));
     if (std::count(metrics.begin(), metrics.end(), waiver.metric) == 0)

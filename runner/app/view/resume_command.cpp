@@ -2,7 +2,7 @@
 // Builds the command that resumes a run.
 #include "runner/app/view/resume_command.h"
 
-#include "runner/core/shell_command.h"
+#include "runner/core/shell.h"
 
 namespace muster {
 

@@ -152,6 +152,15 @@ class GroupFleet {
     end(node, Acceptance::kRejected, 1);
   }
 
+  /// A verdict of a test of pairs in the record of `node`, about its link to another node.
+  void reportsPair(int node, const std::string& peer) {
+    reports(node, "", "");
+    Verdict& verdict = stage(node).verdicts.back();
+    verdict.metric = "rdma.line_rate_share";
+    verdict.labels = {{"path", "pair"}, {"peer", peer}, {"port", "mlx5_0/1"}};
+    verdict.detail = "gpu0: 60%, required at least 90%";
+  }
+
   void end(int node, Acceptance acceptance, int exit) {
     settle(record(node));
     record(node).acceptance = acceptance;
@@ -439,6 +448,84 @@ TEST(Blame, ASlowLinkIsNeitherItsReportersNorOneEndsFault) {
     EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kRejected)], 0u);
     EXPECT_EQ(fleet.exitCode, 1);
   }
+}
+
+TEST(Blame, ASlowPairIsNotTheFaultOfTheEndThatReportsIt) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int a = made.below(made.nodes() - 1);
+    const int b = a + 1 + made.below(made.nodes() - 1 - a);
+    made.reportsPair(b, std::to_string(a));
+    const Fleet fleet = made.assess();
+    made.expectInnocent(fleet, {GroupFleet::nameOf(a), GroupFleet::nameOf(b)});
+    made.expectFirst(fleet,
+                     fmt::format("link {}", fleet::linkName(GroupFleet::nameOf(a), GroupFleet::nameOf(b))));
+    for (const int end : {a, b})
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(end)).state, NodeState::kAffected);
+    EXPECT_EQ(fleet.exitCode, 1);
+    EXPECT_EQ(fleet.incidents.size(), 1u);
+  }
+}
+
+TEST(Blame, AnEndOfTwoSlowPairsIsAtFaultWhicheverEndReportsThem) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int bad = made.below(made.nodes());
+    const int left = (bad + 1) % made.nodes(), right = (bad + 2) % made.nodes();
+    made.reportsPair(left, std::to_string(bad));
+    if (seed % 2 == 0)
+      made.reportsPair(right, std::to_string(bad));
+    else
+      made.reportsPair(bad, std::to_string(right));
+    const Fleet fleet = made.assess();
+    made.expectFirst(fleet, "node " + GroupFleet::nameOf(bad));
+    EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(bad)).state, NodeState::kRejected);
+    for (const int end : {left, right})
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(end)).state, NodeState::kAffected);
+    EXPECT_EQ(fleet.incidents.size(), 1u);
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
+TEST(Blame, LinksThatATestLocatesAreOneFindingAndRejectNoEnd) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int common = made.below(made.nodes());
+    std::vector<std::string> ends = {GroupFleet::nameOf(common)};
+    for (const int other : {(common + 1) % made.nodes(), (common + 2) % made.nodes()}) {
+      ends.push_back(GroupFleet::nameOf(other));
+      made.reports(0, "link " + fleet::linkName(ends.front(), ends.back()), "link");
+    }
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(fleet.incidents.size(), 1u);
+    for (const std::string& end : ends) EXPECT_EQ(nodeOf(fleet, end).state, NodeState::kAffected) << end;
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
+TEST(Blame, APairThatNamesNoOtherNodeIsItsReportersFault) {
+  for (const char* peer : {"99", "-1", "2x", "", "00000000000000000000001"}) {
+    SCOPED_TRACE(peer);
+    GroupFleet made(5);
+    made.reportsPair(1, peer);
+    EXPECT_EQ(nodeOf(made.assess(), "n1").state, NodeState::kRejected);
+  }
+  GroupFleet made(5);
+  made.reportsPair(1, "1");
+  EXPECT_EQ(nodeOf(made.assess(), "n1").state, NodeState::kRejected) << "a node is no peer of itself";
+}
+
+TEST(Blame, AFaultOfItsOwnBesideASlowPairRejectsTheNode) {
+  GroupFleet made(6);
+  made.reportsPair(1, "2");
+  Verdict own = made.stage(1).verdicts.back();
+  own.labels = {{"path", "loopback"}, {"port", "mlx5_0/1"}};
+  made.stage(1).verdicts.push_back(own);
+  made.end(1, Acceptance::kRejected, 1);
+  EXPECT_EQ(nodeOf(made.assess(), "n1").state, NodeState::kRejected);
 }
 
 TEST(Blame, ANodeThatOthersNameIsRejectedAndTheyAreNot) {

@@ -902,9 +902,9 @@ TEST(FleetHtml, IsSelfContainedAndEscaped) {
   ASSERT_TRUE(html.ok()) << html.error().text();
   for (const char* part :
        {"REJECTED", "SIMULATED", "default-src 'none'", "&lt;script&gt;alert(1)", "n7", "gone", "stranger",
-        "a duplicate", "truncated: the JSON ends", "class=\"node-map\"",
+        "a duplicate", "truncated: the JSON ends", "class=\"racks\"",
         "Incremental re-acceptance: 1 of 13 nodes retested", "again/n3/record.json", "replaced by &lt;S9&gt;",
-        "1970-01-02", "Check first", "<dt>Devices measured</dt>"})
+        "1970-01-02", "Findings, most serious first", "can be accepted."})
     EXPECT_THAT(*html, HasSubstr(part));
   for (const char* part : {"<script>alert", "<b>nodes.txt", "<i>first", "<S9>", "src=\"http", "style=\""})
     EXPECT_THAT(*html, Not(HasSubstr(part)));

@@ -100,6 +100,33 @@ TEST(Waivers, MustSayWhereTheyHold) {
   EXPECT_EQ(errorOf(text + "serial = \"S3\"\n"), "");
 }
 
+TEST(Waivers, OfASerialNeedNoStageAndHoldInEachStage) {
+  const std::string text = kHead +
+                           "[[waiver]]\nmetric = \"compute.gemm_throughput\"\nserial = \"S3\"\n"
+                           "reason = \"on order\"\napprover = \"J. Doe\"\nexpires = \"2026-12-31\"\n";
+  const auto waivers = parseWaivers(text, "w.toml", kNow);
+  ASSERT_TRUE(waivers.ok()) << waivers.error().text();
+  const Waiver waiver = waivers->list.front();
+  Verdict second = verdict(Outcome::kFail, "gpu3");
+  second.stage = "sustained";
+  EXPECT_EQ(under(waiver, verdict(Outcome::kFail, "gpu3")), Outcome::kWaived);
+  EXPECT_EQ(under(waiver, second), Outcome::kWaived);
+  EXPECT_EQ(under(waiver, verdict(Outcome::kFail, "gpu0")), Outcome::kFail) << "another part";
+  EXPECT_EQ(under(waiver, verdict(Outcome::kFail, "gpu3", {}, "memory.bandwidth")), Outcome::kFail);
+  EXPECT_EQ(under(waiver, verdict(Outcome::kError, "gpu3")), Outcome::kError);
+  const std::vector<Verdict> first = {verdict(Outcome::kWaived, "gpu3")}, none,
+                             other = {verdict(Outcome::kWaived, "gpu3")};
+  const auto uses = waiverUses({waiver}, kNode,
+                               {{"gemm", true, &first}, {"peer", false, &none}, {"sustained", true, &other}});
+  EXPECT_EQ(uses.front().state, WaiverState::kApplied);
+  EXPECT_EQ(uses.front().covered, 2u);
+  EXPECT_EQ(waiverUses({waiver}, kNode, {{"peer", true, &none}}).front().state, WaiverState::kUnmatched);
+  const std::string node = kHead +
+                           "[[waiver]]\nmetric = \"compute.gemm_throughput\"\nnode = \"n17\"\n"
+                           "reason = \"on order\"\napprover = \"J. Doe\"\nexpires = \"2026-12-31\"\n";
+  EXPECT_THAT(errorOf(node), HasSubstr("stage")) << "a whole node is too much";
+}
+
 TEST(Waivers, NameTheNearestKeyOnATypo) {
   EXPECT_THAT(errorOf(kHead + waiver("devise = \"gpu3\"\n")), HasSubstr("did you mean \"device\"?"));
   EXPECT_THAT(errorOf("schema = 1\n[[waivers]]\n"), HasSubstr("did you mean \"waiver\"?"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands as a shell reads them.
-#include "runner/core/shell_command.h"
+#include "runner/core/shell.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the end that failed links have in common.
+#include "reports/fleet/assess/links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "reports/fleet/assess/culprit.h"
+
+namespace muster::fleet {
+namespace {
+
+/// A device of a node, or a node.
+struct End {
+  std::string node;
+  std::string device;
+  auto operator<=>(const End&) const = default;
+};
+
+/// The ends of a link between two nodes, or between two devices of a node; empty where it has no two ends.
+std::vector<End> endsOf(const Suspect& link) {
+  if (link.kind != SuspectKind::kLink) return {};
+  if (const std::vector<std::string> nodes = nodesOf(link); nodes.size() == 2)
+    return {{nodes[0], ""}, {nodes[1], ""}};
+  const size_t dash = link.what.find('-');
+  if (link.node.empty() || dash == std::string::npos) return {};
+  return {{link.node, link.what.substr(0, dash)}, {link.node, link.what.substr(dash + 1)}};
+}
+
+/// The failed links that are not explained yet, by their ends.
+class LinkTable {
+ public:
+  explicit LinkTable(const std::vector<Suspect>& suspects) {
+    for (size_t i = 0; i < suspects.size(); ++i)
+      if (suspects[i].failed)
+        if (const std::vector<End> ends = endsOf(suspects[i]); ends.size() == 2) {
+          links_[ends[0]][ends[1]].push_back(i);
+          links_[ends[1]][ends[0]].push_back(i);
+        }
+  }
+
+  /// The end with most partners, two or more. Nothing where an end that touches it has as many: then it
+  /// cannot be told which of the two is at fault.
+  [[nodiscard]] std::optional<End> common() const {
+    size_t most = 2;
+    for (const auto& [end, partners] : links_) most = std::max(most, partners.size());
+    for (const auto& [end, partners] : links_)
+      if (partners.size() == most && !hasRival(end, most)) return end;
+    return std::nullopt;
+  }
+
+  /// Takes the links of an end out of the table.
+  std::vector<size_t> take(const End& end) {
+    std::vector<size_t> taken;
+    for (const auto& [partner, links] : links_.at(end)) {
+      taken.insert(taken.end(), links.begin(), links.end());
+      links_[partner].erase(end);
+      if (links_[partner].empty()) links_.erase(partner);
+    }
+    links_.erase(end);
+    return taken;
+  }
+
+ private:
+  /// Whether another end with as many partners has a link to this one, or a partner in common with it.
+  [[nodiscard]] bool hasRival(const End& end, size_t most) const {
+    const auto& own = links_.at(end);
+    return std::any_of(links_.begin(), links_.end(), [&](const auto& entry) {
+      const auto& [other, partners] = entry;
+      if (other == end || partners.size() != most) return false;
+      return own.contains(other) || std::any_of(own.begin(), own.end(), [&](const auto& partner) {
+               return partners.contains(partner.first);
+             });
+    });
+  }
+  std::map<End, std::map<End, std::vector<size_t>>> links_;
+};
+
+std::string serialOfEnd(const End& end, const FleetRecords& records, const FleetNodes& nodes) {
+  for (const FleetNode& node : nodes)
+    if (node.name == end.node && !node.records.empty())
+      return serialOf(&records.nodes[node.records.front()], end.device);
+  return "";
+}
+
+/// The finding about the end; the worst of its links speaks for it.
+Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vector<Suspect>& suspects) {
+  Suspect suspect = suspects[links.front()];
+  suspect.kind = end.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
+  suspect.node = end.node;
+  suspect.what = end.device;
+  suspect.evidence = {fmt::format(
+      "{} links of {} are slow or failed; {}", links.size(), end.device.empty() ? end.node : end.device,
+      suspects[links.front()].evidence.empty() ? "" : suspects[links.front()].evidence.front())};
+  suspect.ofPair = std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
+  suspect.endOfLinks = end.device.empty() && !suspect.ofPair;
+  for (const size_t i : links) {
+    for (std::string& node : nodesOf(suspects[i]))
+      if (node != end.node) suspect.partners.insert(std::move(node));
+    suspect.grade = std::min(suspect.grade, suspects[i].grade);
+    suspect.stages.insert(suspects[i].stages.begin(), suspects[i].stages.end());
+    if (suspect.beneath.size() < kMostNamed)
+      suspect.beneath.push_back(suspects[i].name() + ": " +
+                                (suspects[i].evidence.empty() ? "" : suspects[i].evidence.front()));
+    else
+      ++suspect.beneathLeft;
+  }
+  return suspect;
+}
+
+}  // namespace
+
+std::vector<Suspect> foldLinks(std::vector<Suspect> suspects, const FleetRecords& records,
+                               const FleetNodes& nodes) {
+  LinkTable table(suspects);
+  std::vector<bool> folded(suspects.size(), false);
+  std::vector<Suspect> found;
+  while (const std::optional<End> common = table.common()) {
+    const End& end = *common;
+    const std::vector<size_t> links = table.take(end);
+    for (const size_t i : links) folded[i] = true;
+    Suspect suspect = ofEnd(end, links, suspects);
+    if (!end.device.empty()) suspect.serial = serialOfEnd(end, records, nodes);
+    found.push_back(std::move(suspect));
+  }
+  for (size_t i = 0; i < suspects.size(); ++i)
+    if (!folded[i]) found.push_back(std::move(suspects[i]));
+  return found;
+}
+
+}  // namespace muster::fleet
