@@ -50,10 +50,10 @@ void Params::declare(sdk::ParamTable& param) {
         {"f64", "f32", "tf32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "fp4"}, dtypeFromName,
         "element type; skipped if the device does not support it");
   param("reduction", spec.reduce, "sum", {"sum", "prod", "min", "max", "avg"}, reduceOpFromName,
-        "of all_reduce, reduce_scatter and reduce");
+        "operation that all_reduce, reduce_scatter and reduce apply to the elements");
   param("root", spec.root, 0, {0, 1000000}, "root rank of broadcast, reduce, gather and scatter");
-  param("from", from, "B", "8 B", {"1 B", "16 TiB"}, "smallest size");
-  param("to", to, "B", "128 MiB", {"1 B", "16 TiB"}, "largest size");
+  param("from", from, "B", "8 B", {"1 B", "16 TiB"}, "smallest message size");
+  param("to", to, "B", "128 MiB", {"1 B", "16 TiB"}, "largest message size");
   param("factor", factor, 2, {1.01, 1000000}, "factor from one size to the next");
   param("placements", placements, {"out_of_place", "in_place"}, {"out_of_place", "in_place"},
         "buffer placement; in_place is skipped for alltoall and sendrecv");

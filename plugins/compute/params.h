@@ -21,7 +21,8 @@ struct ShapeParams {
   int64_t size = 0;
 
   void declareShape(sdk::ParamTable& param, int64_t standardSize) {
-    param("size", size, standardSize, {1, 131072}, "default for m, n and k");
+    param("size", size, standardSize, {1, 131072},
+          "rows and columns of the matrices; m, n and k override it");
     param("m", spec.m, 0, {0, 131072}, "rows of A and C; 0: size");
     param("n", spec.n, 0, {0, 131072}, "columns of B and C; 0: size");
     param("k", spec.k, 0, {0, 131072}, "columns of A, rows of B; 0: size");
@@ -48,7 +49,8 @@ struct GemmParams : ShapeParams {
     param("min_time", sampling.minTime, "s", "2s", {"0s", "24h"}, "minimum sampling time");
     param("max_time", sampling.maxTime, "s", "10s", {"0s", "24h"},
           "longest sampling time if the rate has not converged");
-    param("reference_samples", referenceSamples, 256, {1, 1000000}, "elements verified in higher precision");
+    param("reference_samples", referenceSamples, 256, {1, 1000000},
+          "number of elements verified in higher precision");
     param("comparisons", comparisons, 4, {1, 1000000}, "results compared bitwise with the first one");
   }
   Status complete() {
@@ -68,10 +70,10 @@ struct BestParams {
     param("shapes", shapes,
           {"2048x2048x2048", "4096x4096x4096", "6144x6144x6144", "8192x8192x8192", "10240x10240x10240",
            "12288x12288x12288", "16384x16384x16384", "16384x8192x4096", "4096x16384x8192", "6144x17920x2816"},
-          "MxNxK each");
+          "shapes to try, MxNxK each");
     declareDtype(param, dtype);
     param("warmup", sampling.warmupMax, "s", "500ms", {"0s", "1h"}, "longest warm-up of each shape");
-    param("time", sampling.minTime, "s", "500ms", {"0s", "1h"}, "sampling time per shape");
+    param("time", sampling.minTime, "s", "500ms", {"0s", "1h"}, "minimum sampling time per shape");
     param("reference_samples", referenceSamples, 64, {1, 1000000},
           "elements per shape verified in higher precision");
   }
@@ -96,12 +98,13 @@ struct SustainedParams : ShapeParams {
     param("check_interval", checkInterval, "s", "0s", {"0s", "1h"},
           "interval between compared results; 0s: compare every result");
     declareShape(param, 4096);
-    param("algorithm", spec.algorithm, "default", "an implementation of the backend");
+    param("algorithm", spec.algorithm, "default", "implementation of the backend; default: its choice");
     param("memory", memory, 0, {0, 0.98},
           "share of free memory to fill with operands, used in turn; 0: operands of one multiplication");
     param("start_timeout", startTimeout, "s", "1m", {"1s", "1h"},
           "scope cluster: timeout for all ranks to become ready");
-    param("reference_samples", referenceSamples, 256, {1, 1000000}, "elements verified in higher precision");
+    param("reference_samples", referenceSamples, 256, {1, 1000000},
+          "number of elements verified in higher precision");
   }
 };
 

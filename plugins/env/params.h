@@ -40,7 +40,7 @@ struct TelemetryParams {
     param("end", end, "s", "0s", {"0s"}, "End of the simulated time span (simulation)");
     param("max_samples", maxSamples, 600, {2, 100000},
           "Maximum samples of a simulated time span; longer spans use a longer interval");
-    param("load", load, "idle", "Simulated load: idle, compute, memory");
+    param("load", load, "idle", "Simulated load: idle, compute or memory (simulation)");
   }
 };
 

@@ -22,7 +22,7 @@ struct CommandParams {
   void declare(sdk::ParamTable& param) {
     param("program", program, "",
           "absolute path of the program, in one of the directories of MUSTER_EXEC_DIR");
-    param("args", args, {}, "its arguments, passed as they are; no shell reads them");
+    param("args", args, {}, "arguments of the program, passed unchanged; no shell reads them");
     param("environment", environment, {},
           "names of environment variables that it gets from Muster; all others are removed");
     param("time_limit", timeLimit, "s", "1m", {"1s", "24h"},
@@ -30,7 +30,8 @@ struct CommandParams {
     param("exit_code", exitCode, 0, {0, 255}, "required exit code");
     param("output_limit", outputLimit, "B", "1 MiB", {"1 KiB", "64 MiB"},
           "maximum size of its output; more is an error");
-    param("parser", parser, "none", parsers(), "how its standard output is read");
+    param("parser", parser, "none", parsers(),
+          "format in which its standard output is read; none: the output is not read");
     param("values", values, {},
           "what to read: \"NAME{LABEL=VALUE} UNIT: PLACE\"; PLACE is a JSON pointer or a regular expression "
           "with the group (?P<value>...)");

@@ -15,11 +15,12 @@ struct CommonParams {
 
   void declareCommon(sdk::ParamTable& param) {
     param("hcas", hcas, {"all"}, "devices (mlx5_0) or ports (mlx5_0/1) to use; all: every port of the node");
-    param("size", transfer.bytes, "B", "1 MiB", {"2 B", "1 GiB"}, "message of the bandwidth runs");
+    param("size", transfer.bytes, "B", "1 MiB", {"2 B", "1 GiB"}, "message size of the bandwidth runs");
     param("seconds", transfer.seconds, 2, {1, 3600}, "length of a bandwidth run");
     param("queue_pairs", transfer.queuePairs, 1, {1, 1024}, "queue pairs of a bandwidth run");
     param("gid_index", transfer.gidIndex, -1, {-1, 255}, "GID to use (RoCE); -1: the engine's choice");
-    param("service_level", transfer.serviceLevel, 0, {0, 15}, "service level");
+    param("service_level", transfer.serviceLevel, 0, {0, 15},
+          "InfiniBand service level or RoCE priority of all queue pairs");
     param("traffic_class", transfer.trafficClass, -1, {-1, 255}, "traffic class (RoCE); -1: not set");
     param("engine_timeout", engineTimeout, "s", "30s", {"1s", "24h"},
           "timeout of one perftest run, in addition to its duration");
@@ -43,8 +44,9 @@ struct PerftestParams : CommonParams {
     param("memory", onGpu, "host", {"host", "gpu"}, isGpu,
           "buffer location; gpu requires a perftest built with CUDA");
     param("samples", samples, 3, {1, 1000}, "runs of each kind on each port");
-    param("latency_size", latencySize, "B", "2 B", {"1 B", "1 MiB"}, "message of the latency runs");
-    param("latency_iterations", latencyIterations, 10000, {5, 10000000}, "exchanges of a latency run");
+    param("latency_size", latencySize, "B", "2 B", {"1 B", "1 MiB"}, "message size of the latency runs");
+    param("latency_iterations", latencyIterations, 10000, {5, 10000000},
+          "messages exchanged in a latency run");
     param("both_ways", bothWays, false, "also measure both directions at once (sum)");
     param("interface", interface, "",
           "network interface for the IPv4 control connection; empty: the host name");
@@ -66,7 +68,7 @@ struct CountersParams : CommonParams {
   bool traffic = true;
 
   void declare(sdk::ParamTable& param) {
-    param("duration", duration, "s", "10s", {"0s", "24h"}, "measuring time");
+    param("duration", duration, "s", "10s", {"0s", "24h"}, "time between the two readings of the counters");
     param("traffic", traffic, true, "write from each port to itself meanwhile, one port at a time");
     declareCommon(param);
   }

@@ -21,7 +21,7 @@ void Params::declareCommon(sdk::ParamTable& param) {
   param("model", model.name, "resnet18", {"resnet18", "resnet50", "transformer"},
         "resnet50 is v1.5; transformer is a decoder-only language model");
   param("batch_size", model.batch, 32, {1, 65536}, "samples of one rank's step");
-  param("num_classes", model.classes, 1000, {2, 1000000}, "outputs of a ResNet");
+  param("num_classes", model.classes, 1000, {2, 1000000}, "number of classes that a ResNet distinguishes");
   param("image_size", data.imageSize, 0, {0, 4096},
         "image height and width in pixels; 0: 224 for synthetic and imagenet, 32 for the other data");
   param("width", model.width, 64, {1, 4096}, "channels of a ResNet's first stage");
@@ -33,7 +33,8 @@ void Params::declareCommon(sdk::ParamTable& param) {
   param("sequence", model.sequence, 512, {1, 1000000}, "tokens per sample");
   param("dtype", program.dtype, "f32", {"f32", "tf32", "bf16"}, dtypeFromName,
         "type of activations and products; parameters stay f32. Skipped if the device does not support it");
-  param("optimizer", optimizer.kind, "sgd", {"sgd", "adamw"}, optimizerNamed, "update rule");
+  param("optimizer", optimizer.kind, "sgd", {"sgd", "adamw"}, optimizerNamed,
+        "how gradients change the parameters: sgd or adamw");
   param("learning_rate", learningRate, 0.01, {0, 100}, "learning rate of every step");
   param("momentum", optimizer.momentum, 0.9, {0, 1}, "momentum of sgd");
   param("weight_decay", optimizer.weightDecay, 0, {0, 10},
@@ -71,12 +72,13 @@ void TrainingParams::declare(sdk::ParamTable& param) {
   param("loader_workers", workers, 2, {1, 256}, "data loading threads per rank");
   param("prefetch", prefetch, 4, {1, 1024}, "batches to prefetch");
   param("warmup_iterations", warmup, 50, {0, 1000000000}, "untimed steps before timing");
-  param("active_iterations", active, 100, {1, 1000000000}, "timed steps");
+  param("active_iterations", active, 100, {1, 1000000000}, "number of timed steps");
   param("epochs", epochs, 0, {0, 100000},
         "passes over the data, replaces active_iterations; test accuracy is measured after each");
   param("solo_iterations", soloIterations, 10, {0, 100000},
         "steps without communication and steps of rank 0 alone, from which the shares are computed; 0: none");
-  param("deterministic", program.deterministic, false, "bitwise reproducible from run to run");
+  param("deterministic", program.deterministic, false,
+        "use only operations that give bitwise identical results in every run");
 }
 
 void DeterminismParams::declare(sdk::ParamTable& param) {

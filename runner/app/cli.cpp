@@ -36,8 +36,7 @@ struct Arguments {
   JudgeOptions judge;
   BaselineOptions baseline;
   SlurmOptions slurm;
-  std::vector<std::filesystem::path> plans;
-  std::vector<std::string> sets;
+  CheckOptions check;
   std::vector<std::filesystem::path> pluginFolders;
   std::vector<std::filesystem::path> skuFolders;
   ReportOptions report;
@@ -50,6 +49,7 @@ struct Arguments {
   std::filesystem::path recordKey;
   std::string lostAfter = "10s";
   bool json = false;
+  bool reference = false;
   bool plain = false;
 };
 
@@ -167,15 +167,22 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
   return run;
 }
 
-CLI::App* addCheck(CLI::App& app, Arguments& a) {
+CLI::App* addCheck(CLI::App& app, CheckOptions& o) {
   CLI::App* check = app.add_subcommand("check", "validate a plan and list all errors; runs nothing");
+  check->add_option("plans", o.plans,
+                    "plan files; - reads standard input (as Lua if a line begins with return)");
+  addSets(check, o.sets);
+  CLI::Option* json =
+      check->add_flag("--json", o.json, "print the result as one JSON object, for editors and scripts");
   check
-      ->add_option("plans", a.plans,
-                   "plan files; - reads standard input (as Lua if a line begins with return)")
-      ->required();
-  addSets(check, a.sets);
-  addPlugins(check, a.pluginFolders);
-  addSkus(check, a.skuFolders);
+      ->add_option("--schema", o.schema,
+                   "print the JSON Schema of such files, for editors: plan, profile, scenario, waivers")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"plan", "profile", "scenario", "waivers"}))
+      ->excludes(json)
+      ->excludes("plans");
+  addPlugins(check, o.pluginFolders);
+  addSkus(check, o.skuFolders);
   check->footer(kCheckExamples);
   return check;
 }
@@ -239,6 +246,24 @@ CLI::App* addImport(CLI::App& app, ImportOptions& o) {
       ->type_name("DIR");
   import->footer(kImportExamples);
   return import;
+}
+
+CLI::App* addPluginList(CLI::App& app, Arguments& a) {
+  CLI::App* plugins =
+      app.add_subcommand("plugins", "list plugins, or show the tests, parameters and metrics of one");
+  plugins->add_option("name", a.name, "plugin");
+  addPlugins(plugins, a.pluginFolders);
+  CLI::Option* json = plugins->add_flag("--json", a.json, "as JSON");
+  plugins
+      ->add_flag("--reference", a.reference,
+                 "print one Markdown page: every test, parameter and metric with its meaning")
+      ->excludes(json);
+  return plugins;
+}
+
+PluginsForm pluginsForm(const Arguments& a) {
+  if (a.reference) return PluginsForm::kReference;
+  return a.json ? PluginsForm::kJson : PluginsForm::kText;
 }
 
 }  // namespace
@@ -401,7 +426,7 @@ int muster(int argc, char** argv) {
   app.get_formatter()->column_width(30);
 
   CLI::App* runApp = addRun(app, a);
-  CLI::App* check = addCheck(app, a);
+  CLI::App* check = addCheck(app, a.check);
   CLI::App* explain = addExplain(app, a.explain);
   CLI::App* init = addInit(app, a.init);
   CLI::App* judge = addJudge(app, a);
@@ -415,11 +440,7 @@ int muster(int argc, char** argv) {
       ->type_name("FILE");
   report->footer(kReportExamples);
   CLI::App* import = addImport(app, a.import);
-  CLI::App* plugins =
-      app.add_subcommand("plugins", "list plugins, or show the tests, parameters and metrics of one");
-  plugins->add_option("name", a.name, "plugin");
-  addPlugins(plugins, a.pluginFolders);
-  plugins->add_flag("--json", a.json, "as JSON");
+  CLI::App* plugins = addPluginList(app, a);
   CLI::App* skus = app.add_subcommand("skus", "list SKU profiles, or show the limits and sources of one");
   skus->add_option("name", a.name, "profile");
   addSkus(skus, a.skuFolders);
@@ -443,7 +464,9 @@ int muster(int argc, char** argv) {
     a.run.seedGiven = runApp->count("--seed") > 0;
     return exitCode(run(a));
   }
-  if (check->parsed()) return exitCode(checkCommand(a.plans, a.sets, a.pluginFolders, a.skuFolders));
+  if (check->parsed() && a.check.plans.empty() && a.check.schema.empty())
+    return refuse("muster check: plans is required; see `muster check --help`");
+  if (check->parsed()) return exitCode(checkCommand(a.check));
   if (explain->parsed()) return exitCode(explainCommand(a.explain));
   if (init->parsed()) return exitCode(initCommand(a.init));
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
@@ -451,7 +474,7 @@ int muster(int argc, char** argv) {
   if (import->parsed()) return exitCode(importCommand(a.import));
   if (fleet->parsed()) return exitCode(fleetCommand(a.fleet));
   if (report->parsed()) return exitCode(reportCommand(a.report));
-  if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));
+  if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, pluginsForm(a)));
   if (baseline->parsed()) return exitCode(baselineCommand(*baseline, a.baseline));
   if (history->top->parsed()) return exitCode(historyCommand(*history));
   if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));

@@ -74,9 +74,15 @@ Examples:
 inline constexpr const char* kCheckExamples = R"(
 Exit code: 0 all plans are valid, 2 a plan has an error.
 
+--json prints {"valid", "files", "errors", "warnings"}. Each error has the file, line, column and message; where the
+error is about a value or a name also "found", "required" and "suggestion". In a Lua plan there is no column.
+--schema prints a JSON Schema, with which editors complete and check TOML; with --plugins and --skus it has yours too.
+
 Examples:
   muster check plans/*.toml plans/*.lua
+  muster check --json my-plan.toml | jq '.errors[] | .file, .line, .message'
   generate-plan | muster check -
+  muster check --schema plan --plugins mine/ > plan.json
   muster check my-plan.toml --set gemm.size=1024 --plugins mine/ --skus ours/)";
 
 inline constexpr const char* kExplainExamples = R"(

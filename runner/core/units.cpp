@@ -143,6 +143,21 @@ std::optional<double> prefixFactor(std::string_view prefix, char allowed) {
   return std::nullopt;
 }
 
+std::string numberPattern() {
+  return "[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?";
+}
+
+/// A unit with its prefixes. None of them has a character that means something in a regular expression.
+std::string symbolPattern(const Symbol& symbol) {
+  std::string prefixes;
+  const auto add = [&](const auto& list) {
+    for (const Prefix& prefix : list) prefixes += std::string(prefix.text) + "|";
+  };
+  if (symbol.prefixes == 'd' || symbol.prefixes == 'a') add(kDecimal);
+  if (symbol.prefixes == 'b' || symbol.prefixes == 'a') add(kBinary);
+  return (prefixes.empty() ? "" : "(" + prefixes + ")") + std::string(symbol.text);
+}
+
 std::optional<Scale> scaleOf(std::string_view unit) {
   for (const auto& symbol : kSymbols)
     if (symbol.text == unit) return Scale{symbol.base, symbol.factor};
@@ -314,6 +329,17 @@ Result<double> parseDuration(std::string_view text, const DurationRange& range) 
 
 Result<double> parseDuration(std::string_view text) {
   return parseDuration(text, {0, std::numeric_limits<double>::max(), "0s or more, for example 5m"});
+}
+
+std::string quantityPattern(std::string_view unit) {
+  if (unit == "text") return "[^\\s\\S]";
+  if (unit == "bool") return "^\\s*(true|false|" + numberPattern() + ")\\s*$";
+  std::string units;
+  for (const Symbol& symbol : kSymbols)
+    if (symbol.base == unit) units += (units.empty() ? "" : "|") + symbolPattern(symbol);
+  const std::string one = numberPattern() + "\\s*(" + units + ")";
+  if (unit != "s") return "^\\s*(" + one + "|" + numberPattern() + ")\\s*$";
+  return "^\\s*(" + one + "(\\s*" + one + ")*|" + numberPattern() + ")\\s*$";
 }
 
 bool isBaseUnit(std::string_view unit) {

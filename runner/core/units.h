@@ -27,6 +27,11 @@ Result<double> parseAs(std::string_view text, std::string_view unit);
 /// Reads a duration ("90s", "5m", "24h", "500ms") as seconds; must be finite and not negative.
 Result<double> parseDuration(std::string_view text);
 
+/// A regular expression (ECMAScript) of the texts that parseAs() reads as a value of `unit`. It is a little
+/// wider: it does not compute, so it knows neither how large a number is nor in which order the parts of a
+/// duration stand.
+std::string quantityPattern(std::string_view unit);
+
 /// Whether `unit` is one of the base units.
 bool isBaseUnit(std::string_view unit);
 

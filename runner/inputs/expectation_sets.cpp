@@ -57,9 +57,9 @@ class Expander {
   }
 
  private:
-  void fail(const std::string& pointer, const std::string& message) {
+  void fail(const std::string& pointer, const Mistake& mistake) {
     failed_ = true;
-    user_.complain(pointer, message);
+    user_.complain(pointer, mistake);
   }
 
   /// False, and told once, where there are more than a list may ask for.
@@ -78,8 +78,7 @@ class Expander {
   std::vector<ExpectationTable> expand(const Json& item, const std::string& pointer) {
     if (item.is_string()) return uses(item.get<std::string>(), pointer);
     if (!item.is_object()) {
-      fail(pointer,
-           fmt::format("found {}; expected a table, or the name of a set of [{}]", shown(item), kSets));
+      fail(pointer, Mistake::value(shown(item), fmt::format("a table, or the name of a set of [{}]", kSets)));
       return {};
     }
     const auto set = item.find("set");
@@ -89,7 +88,7 @@ class Expander {
     }
     if (!set->is_string()) {
       fail(pointerTo(pointer, "set"),
-           fmt::format("set: found {}; expected the name of a set of [{}]", shown(*set), kSets));
+           Mistake::value(shown(*set), fmt::format("the name of a set of [{}]", kSets)).within("set: "));
       return {};
     }
     std::vector<ExpectationTable> all = uses(set->get<std::string>(), pointerTo(pointer, "set"));
@@ -102,9 +101,11 @@ class Expander {
     const auto set = sets_->find(name);
     if (set == sets_->end()) {
       const std::vector<std::string> known = namesOf(*sets_);
-      std::string help = didYouMean(name, known);
-      if (help.empty()) help = known.empty() ? "; there is none" : "; there are " + join(known, ", ");
-      fail(pointer, fmt::format("no set \"{}\" among [{}]{}", printable(name, 80), kSets, help));
+      Mistake mistake =
+          Mistake::name(fmt::format("no set \"{}\" among [{}]", printable(name, 80), kSets), name, known);
+      if (mistake.suggestion.empty())
+        mistake = mistake.then(known.empty() ? "; there is none" : "; there are " + join(known, ", "));
+      fail(pointer, mistake);
       return {};
     }
     const bool again = std::find(open_.begin(), open_.end(), name) != open_.end();
@@ -211,7 +212,7 @@ std::vector<ExpectationTable> expandExpectations(const Json& root, const std::st
 
 void checkExpectationSets(
     const Json& root,
-    const std::function<void(const std::string& pointer, const std::string& message)>& complain) {
+    const std::function<void(const std::string& pointer, const Mistake& mistake)>& complain) {
   const auto sets = root.find(kSets);
   if (sets == root.end()) return;
   const std::string top = std::string("/") + kSets;
@@ -238,8 +239,9 @@ void checkExpectationSets(
       }
       for (const auto& [key, value] : table->items())
         if (std::find(keys.begin(), keys.end(), key) == keys.end())
-          complain(pointerTo(pointer, key), fmt::format("unknown key \"{}\" in an expectation{}",
-                                                        printable(key, 80), didYouMean(key, keys)));
+          complain(pointerTo(pointer, key),
+                   Mistake::name(fmt::format("unknown key \"{}\" in an expectation", printable(key, 80)), key,
+                                 keys));
     }
   }
 }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "runner/core/json.h"
+#include "runner/core/mistake.h"
+#include "runner/metrics/expectation_reader.h"
 
 namespace muster {
 
@@ -30,11 +32,8 @@ struct ExpectationUser {
   std::function<bool(const std::string& metric)> measures;
   std::string name;  ///< for messages: "compute.gemm"; with `measures`
   /// Told each mistake with the JSON pointer of what it concerns.
-  std::function<void(const std::string& pointer, const std::string& message)> complain;
+  std::function<void(const std::string& pointer, const Mistake& mistake)> complain;
 };
-
-/// At most so many expectations come of one list.
-constexpr size_t kMostExpectations = 1000;
 
 /// The expectations that the list at `pointer` of `root` asks for. Its items are tables, or names of sets. A
 /// table's `set` names the set whose fields it takes where it has none of its own; a set may use others, but
@@ -46,6 +45,6 @@ std::vector<ExpectationTable> expandExpectations(const Json& root, const std::st
 /// Checks the sets of a document, whether they are used or not: names, tables, keys.
 void checkExpectationSets(
     const Json& root,
-    const std::function<void(const std::string& pointer, const std::string& message)>& complain);
+    const std::function<void(const std::string& pointer, const Mistake& mistake)>& complain);
 
 }  // namespace muster

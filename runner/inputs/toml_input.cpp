@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "runner/core/json_schema.h"
 #include "runner/core/text.h"
 
 namespace muster {
@@ -116,6 +117,41 @@ Result<TomlDocument> readTomlInput(InputText& input) {
 Result<TomlDocument> layOver(const TomlDocument& document, const std::vector<IncludeName>& names,
                              InputText& input) {
   return Layers(input).over(document, names, "");
+}
+
+Json includeSchema() {
+  Json path = {{"type", "string"}, {"pattern", "^[^/].*\\.toml$"}};
+  return schema::described(schema::list(std::move(path), 0),
+                           "files below this one's folder that this file is laid over");
+}
+
+namespace {
+
+/// Takes out of the schema of a table, and of the tables in it, what must be there, and returns that.
+Json takeRequired(Json& table) {
+  Json required = Json::object();
+  if (table.contains("allOf")) {
+    const Json all = table["allOf"];
+    table = all[0];
+    for (size_t i = 1; i < all.size(); ++i) required["allOf"].push_back(all[i]);
+  }
+  if (table.contains("required")) required["required"] = table["required"];
+  table.erase("required");
+  if (!table.contains("properties")) return required;
+  for (auto& [key, value] : table["properties"].items()) {
+    const Json& own = value.is_object() && value.contains("allOf") ? value["allOf"][0] : value;
+    if (!own.is_object() || own.value("type", Json()) != "object") continue;
+    const Json inner = takeRequired(value);
+    if (!inner.empty()) required["properties"][key] = inner;
+  }
+  return required;
+}
+
+}  // namespace
+
+Json completeUnless(Json root, const std::vector<std::string>& keys) {
+  const Json required = takeRequired(root);
+  return {{"allOf", {root, schema::when({{"not", schema::hasOneOf(keys)}}, required)}}};
 }
 
 }  // namespace muster

@@ -24,4 +24,10 @@ struct IncludeName {
 Result<TomlDocument> layOver(const TomlDocument& document, const std::vector<IncludeName>& names,
                              InputText& input);
 
+/// The JSON Schema of `include`.
+Json includeSchema();
+/// The schema `root` of a document, of which a part may stand in a file that one of `keys` names: only
+/// without these keys it must be complete.
+Json completeUnless(Json root, const std::vector<std::string>& keys);
+
 }  // namespace muster

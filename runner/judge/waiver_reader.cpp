@@ -49,26 +49,21 @@ int64_t endOfDay(const std::string& text) {
   return (daysSince1970(year, month, day) + 1) * kSecondsOfDay;
 }
 
-/// Reads one document; mistakes go to `complaints_`.
+/// Reads, or describes, one document.
 class Reader {
  public:
-  Reader(const TomlDocument& document, double now)
-      : document_(document), now_(now), complaints_(document), root_(document, "", complaints_) {}
+  Reader(const TomlDocument& document, double now) : document_(document), now_(now) {}
 
-  Result<std::vector<Waiver>> read() {
-    int schema = 0;
-    root_.require("schema");
-    if (root_.integer("schema", {}, schema) && schema != 1)
-      root_.complain("schema", fmt::format("this Muster reads waivers of schema 1, found {}", schema));
-    root_.require("waiver");
-    std::vector<TomlTable> tables = root_.tables("waiver");
+  std::vector<Waiver> read(TomlTable& root) {
+    root.schemaVersion("waivers");
+    root.require("waiver");
+    std::vector<TomlTable> tables = root.tables("waiver");
     if (tables.size() > kMostWaivers)
-      root_.complain("waiver", fmt::format("{} waivers, more than {}: split the file by node", tables.size(),
-                                           kMostWaivers));
+      root.complain("waiver", fmt::format("{} waivers, more than {}: split the file by node", tables.size(),
+                                          kMostWaivers));
     else
       for (TomlTable& table : tables) readOne(table);
-    root_.finish();
-    MUSTER_CHECK_OK(complaints_.status());
+    root.finish();
     return std::move(waivers_);
   }
 
@@ -87,7 +82,10 @@ class Reader {
     table.text("reason", waiver.reason);
     table.text("approver", waiver.approver);
     if (table.text("expires", waiver.expires)) checkExpiry(table, waiver);
+    table.describe("expires",
+                   {{"type", "string"}, {"pattern", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"}});
     readWhere(table, waiver);
+    table.describeRule(schema::hasOneOf({"node", "serial"}));
     if (!table.has("node") && !table.has("serial"))
       table.complain("", "a waiver needs a place: `node`, or the `serial` of a device");
     table.finish();
@@ -98,7 +96,8 @@ class Reader {
   void readWhere(TomlTable& table, Waiver& waiver) {
     if (!table.has("where")) return;
     TomlTable where = table.table("where");
-    for (const std::string& key : where.keys()) where.text(key.c_str(), waiver.where[key]);
+    const std::vector<std::string> keys = where.keys({{"^(?!device$)", schema::text()}});
+    for (const std::string& key : keys) where.text(key.c_str(), waiver.where[key]);
     if (waiver.where.count("device") > 0)
       where.complain("device", "write `device` beside `where`, not inside it");
     where.finish();
@@ -127,8 +126,6 @@ class Reader {
 
   const TomlDocument& document_;
   double now_;
-  Complaints complaints_;
-  TomlTable root_;
   std::vector<Waiver> waivers_;
 };
 
@@ -139,8 +136,17 @@ Result<Waivers> parseWaivers(std::string_view text, const std::string& file, dou
   Waivers waivers;
   waivers.path = file;
   waivers.text = text;
-  MUSTER_TRY(waivers.list, Reader(document, now).read());
+  Complaints complaints(document);
+  TomlTable root(document, "", complaints);
+  waivers.list = Reader(document, now).read(root);
+  MUSTER_CHECK_OK(complaints.status());
   return waivers;
+}
+
+Json waiversSchema() {
+  const TomlDocument none;
+  return schemaDocument("Muster waivers",
+                        describeTable([&](TomlTable& root) { Reader(none, 0).read(root); }));
 }
 
 }  // namespace muster

@@ -99,4 +99,7 @@ struct StageVerdicts {
 std::vector<WaiverUse> waiverUses(const std::vector<Waiver>& waivers, const WaivedNode& node,
                                   const std::vector<StageVerdicts>& stages);
 
+/// The JSON Schema of a waiver file.
+Json waiversSchema();
+
 }  // namespace muster

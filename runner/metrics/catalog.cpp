@@ -379,6 +379,12 @@ const T* findNamed(const std::vector<T>& list, std::string_view name) {
 
 }  // namespace
 
+const char* paramTypeName(ParamType type) {
+  const auto* at = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                [&](const auto& named) { return named.second == type; });
+  return at == std::end(kTypes) ? "?" : at->first;
+}
+
 const ParamSpec* TestSpec::param(std::string_view wanted) const {
   return findNamed(params, wanted);
 }

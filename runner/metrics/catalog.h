@@ -15,6 +15,7 @@
 namespace muster {
 
 enum class ParamType { kInt, kFloat, kBool, kString, kQuantity, kList };
+const char* paramTypeName(ParamType type);  ///< as describe() writes it: int, float, bool, ...
 
 /// One parameter of a test. Quantities hold their bounds and default in the base unit.
 struct ParamSpec {

@@ -24,7 +24,6 @@ const std::vector<std::string> kKeys = {
 const std::vector<std::string> kChecks = {"min",      "max",    "equals",  "one_of", "contains", "excludes",
                                           "baseline", "within", "of_peak", "cv_max", "drop_max", "predicate"};
 constexpr size_t kMostLabelChoices = 100;
-const std::vector<std::string> kStatistics = {"median", "mean", "min", "max"};
 
 /// A value as it would stand in the file, for messages.
 std::string shown(const Json& value) {
@@ -57,9 +56,9 @@ class Reader {
   }
 
  private:
-  void fail(const std::string& key, const std::string& message) {
+  void fail(const std::string& key, const Mistake& mistake) {
     failed_ = true;
-    complain_(key, message);
+    complain_(key, mistake);
   }
 
   [[nodiscard]] const Json* find(const char* key) const {
@@ -71,7 +70,7 @@ class Reader {
     for (const auto& [key, value] : table_.items()) {
       if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
         fail(key,
-             fmt::format("unknown key \"{}\" in an expectation{}", printable(key), didYouMean(key, kKeys)));
+             Mistake::name(fmt::format("unknown key \"{}\" in an expectation", printable(key)), key, kKeys));
     }
   }
 
@@ -93,8 +92,8 @@ class Reader {
     if (base_.metric.empty() || frame_.catalog == nullptr) return;
     spec_ = frame_.catalog->metric(base_.metric);
     if (spec_ == nullptr) {
-      fail("metric", fmt::format("no plugin declares metric \"{}\"{}", printable(base_.metric),
-                                 nameHint(base_.metric, metricNames())));
+      fail("metric", unknownName(fmt::format("no plugin declares metric \"{}\"", printable(base_.metric)),
+                                 base_.metric, metricNames()));
       return;
     }
     base_.unit = spec_->unit;
@@ -170,8 +169,9 @@ class Reader {
     if (std::find(spec_->labels.begin(), spec_->labels.end(), label) != spec_->labels.end()) return;
     std::vector<std::string> known = spec_->labels;
     known.emplace_back("device");
-    fail(key, fmt::format("metric \"{}\" has no label \"{}\"{}; it has: {}", base_.metric, printable(label),
-                          didYouMean(label, known), join(known, ", ")));
+    fail(key, Mistake::name(fmt::format("metric \"{}\" has no label \"{}\"", base_.metric, printable(label)),
+                            label, known)
+                  .then("; it has: " + join(known, ", ")));
   }
 
   void readCommon() {
@@ -180,17 +180,17 @@ class Reader {
     base_.source = text("source", frame_.provenance);
     base_.remedy = text("remedy", frame_.provenance && spec_ != nullptr && spec_->remedy.empty());
     if (base_.remedy.empty() && spec_ != nullptr) base_.remedy = spec_->remedy;
-    if (find("statistic") != nullptr) base_.statistic = oneOf("statistic", kStatistics);
+    if (find("statistic") != nullptr) base_.statistic = oneOf("statistic");
     if (find("severity") != nullptr)
-      base_.severity = oneOf("severity", {"fail", "warn"}) == "warn" ? Severity::kWarn : Severity::kFail;
+      base_.severity = oneOf("severity") == "warn" ? Severity::kWarn : Severity::kFail;
     if (find("warn_band") != nullptr) base_.warnBand = share("warn_band").value_or(0);
   }
 
-  std::string oneOf(const char* key, const std::vector<std::string>& allowed) {
+  std::string oneOf(const char* key) {
+    const std::vector<std::string>& allowed = expectationChoices(key);
     std::string value = text(key, false);
     if (value.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return value;
-    fail(key, fmt::format("`{}` must be one of {}, found \"{}\"{}", key, join(allowed, ", "),
-                          printable(value), didYouMean(value, allowed)));
+    fail(key, Mistake::choice(key, value, allowed));
     return "";
   }
 
@@ -331,10 +331,9 @@ class Reader {
       auto parsed = parseAs(value.get<std::string>(), "ratio");
       if (parsed.ok()) read = *parsed;
     }
-    std::string name = key;
-    double most = name == "cv_max" ? 10 : name == "of_peak" ? 1 : std::nextafter(1.0, 0.0);
-    double least = name == "warn_band" || name == "tolerance" ? 0 : std::numeric_limits<double>::min();
-    if (read && *read >= least && *read <= most) return read;
+    const std::string name = key;
+    const NumberRange range = expectationShare(name);
+    if (read && *read >= range.min && *read <= range.max) return read;
     fail(key, fmt::format("`{}` must be a share such as \"5%\" or 0.05, above 0 and {} 100%, found {}", key,
                           name == "of_peak" ? "at most" : "below", shown(value)));
     return {};
@@ -406,7 +405,7 @@ class Reader {
     auto tolerance = share("within");
     if (find("of") == nullptr)
       fail("within", "`within` needs `of`: \"node\" or \"fleet\", whose median is meant");
-    std::string of = find("of") == nullptr ? "" : oneOf("of", {"node", "fleet"});
+    std::string of = find("of") == nullptr ? "" : oneOf("of");
     if (spec_ != nullptr && spec_->direction == Direction::kNone) wantsDirection("within");
     add(CheckKind::kWithin, 0, base_.unit);
     found_.back().tolerance = tolerance.value_or(0);
@@ -454,6 +453,20 @@ const std::vector<std::string>& expectationKeys() {
 
 const std::vector<std::string>& expectationChecks() {
   return kChecks;
+}
+
+const std::vector<std::string>& expectationChoices(const std::string& key) {
+  static const std::vector<std::string> kStatistics = {"median", "mean", "min", "max"};
+  static const std::vector<std::string> kSeverities = {"fail", "warn"};
+  static const std::vector<std::string> kPeerGroups = {"node", "fleet"};
+  return key == "statistic" ? kStatistics : key == "severity" ? kSeverities : kPeerGroups;
+}
+
+NumberRange expectationShare(const std::string& key) {
+  const bool mayBeZero = key == "warn_band" || key == "tolerance";
+  return {mayBeZero ? 0 : std::numeric_limits<double>::min(), key == "cv_max"    ? 10
+                                                              : key == "of_peak" ? 1
+                                                                                 : std::nextafter(1.0, 0.0)};
 }
 
 std::string overlongKey(const Expectation& e) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "runner/core/json.h"
+#include "runner/core/json_schema.h"
+#include "runner/core/mistake.h"
 #include "runner/metrics/catalog.h"
 #include "runner/metrics/expectation.h"
 
@@ -24,12 +26,20 @@ struct ExpectationFrame {
 
 /// Told each mistake: the key it concerns ("min", "where.dtype", or "" for the table as a whole), and what
 /// was found, what was wanted and the nearest valid name.
-using ExpectationComplaint = std::function<void(const std::string& key, const std::string& message)>;
+using ExpectationComplaint = std::function<void(const std::string& key, const Mistake& mistake)>;
 
 /// Every key of an expectation's table (`set` is not among them: expectation_sets.h), and those that state a
 /// limit.
 const std::vector<std::string>& expectationKeys();
 const std::vector<std::string>& expectationChecks();
+
+/// The texts that one of the keys `statistic`, `severity` and `of` takes.
+const std::vector<std::string>& expectationChoices(const std::string& key);
+/// The range of a key that takes a share of 1: `within`, `cv_max`, `warn_band` ...
+NumberRange expectationShare(const std::string& key);
+
+/// At most so many expectations come of one list.
+constexpr size_t kMostExpectations = 1000;
 
 /// What each of the texts and lists of texts of an expectation may take: every verdict on it repeats them.
 constexpr size_t kMostExpectationText = 4096;

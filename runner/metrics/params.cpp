@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "runner/core/json_schema.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/metrics/catalog.h"
@@ -21,7 +23,7 @@ std::string figure(const ParamSpec& spec, double value) {
   return formatQuantity(value, spec.unit.empty() ? "count" : spec.unit, 6);
 }
 
-std::string wantedText(const ParamSpec& spec, ParamType type) {
+std::string requiredText(const ParamSpec& spec, ParamType type) {
   const std::string range = rangeText(spec).empty() ? "" : " " + rangeText(spec);
   switch (type) {
     case ParamType::kInt:
@@ -35,7 +37,7 @@ std::string wantedText(const ParamSpec& spec, ParamType type) {
     case ParamType::kQuantity:
       return fmt::format("a quantity in {}{}", spec.unit, range);
     case ParamType::kList:
-      return "a list, each item " + wantedText(spec, spec.itemType);
+      return "a list, each item " + requiredText(spec, spec.itemType);
   }
   return "";
 }
@@ -43,7 +45,7 @@ std::string wantedText(const ParamSpec& spec, ParamType type) {
 Error bad(const ParamSpec& spec, ParamType type, const Json& value, const std::string& hint = "") {
   return {
       ErrorCode::kUsage,
-      fmt::format("found {}; expected {}{}", printable(dumpJson(value), 80), wantedText(spec, type), hint),
+      fmt::format("found {}; expected {}{}", printable(dumpJson(value), 80), requiredText(spec, type), hint),
       ""};
 }
 
@@ -127,6 +129,47 @@ std::string rangeText(const ParamSpec& spec) {
   if (spec.min) return fmt::format("at least {}", figure(spec, *spec.min));
   if (spec.max) return fmt::format("at most {}", figure(spec, *spec.max));
   return "";
+}
+
+namespace {
+
+Json typeSchema(const ParamSpec& spec, ParamType type) {
+  const NumberRange exact{-kLargestExact, kLargestExact};
+  const NumberRange range{spec.min.value_or(-std::numeric_limits<double>::infinity()),
+                          spec.max.value_or(std::numeric_limits<double>::infinity())};
+  switch (type) {
+    case ParamType::kInt:
+      return schema::whole({std::max(range.min, exact.min), std::min(range.max, exact.max)});
+    case ParamType::kFloat:
+      return schema::number(range);
+    case ParamType::kBool:
+      return schema::flag();
+    case ParamType::kString:
+      return spec.oneOf.empty() ? Json{{"type", "string"}} : schema::choice(spec.oneOf);
+    case ParamType::kQuantity:
+      return schema::quantity(spec.unit, range);
+    case ParamType::kList:
+      return schema::list(typeSchema(spec, spec.itemType), spec.defaultValue == Json::array() ? 0 : 1);
+  }
+  return true;
+}
+
+}  // namespace
+
+Json paramSchema(const ParamSpec& spec) {
+  const std::string standard = "default " + defaultText(spec);
+  return schema::described(typeSchema(spec, spec.type),
+                           spec.summary.empty() ? standard : spec.summary + "; " + standard);
+}
+
+std::string defaultText(const ParamSpec& spec) {
+  if (spec.type == ParamType::kQuantity && spec.defaultValue.is_number())
+    return formatQuantity(spec.defaultValue.get<double>(), spec.unit);
+  return dumpJson(spec.defaultValue);
+}
+
+std::string requiredText(const ParamSpec& spec) {
+  return requiredText(spec, spec.type);
 }
 
 Result<Json> convertParam(const ParamSpec& spec, const Json& value) {

@@ -2,7 +2,6 @@
 // The table of renamed metrics and parameters.
 #include "runner/metrics/renamed.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -18,18 +17,32 @@ constexpr std::array kRenamed{
     Renamed{"own_time_probes", "local_compute_probes"},
 };
 
+/// What `former` is called now; empty if it is no former name of one of `known`.
+std::string newName(std::string_view former, const std::vector<std::string>& known) {
+  for (const auto& [name, current] : kRenamed)
+    if (name == former && contains(known, current)) return std::string(current);
+  return "";
+}
+
+std::string renamedText(const std::string& current) {
+  return "; it was renamed to \"" + current + "\"";
+}
+
 }  // namespace
 
 std::string nameHint(std::string_view name, const std::vector<std::string>& known, Suggester& suggester) {
-  for (const auto& [former, current] : kRenamed)
-    if (name == former && std::find(known.begin(), known.end(), current) != known.end())
-      return "; it was renamed to \"" + std::string(current) + "\"";
-  return suggester.didYouMean(name, known);
+  const std::string current = newName(name, known);
+  return current.empty() ? suggester.didYouMean(name, known) : renamedText(current);
 }
 
-std::string nameHint(std::string_view name, const std::vector<std::string>& known) {
-  Suggester suggester;
-  return nameHint(name, known, suggester);
+Mistake unknownName(const std::string& sentence, std::string_view found,
+                    const std::vector<std::string>& known) {
+  const std::string current = newName(found, known);
+  if (current.empty()) return Mistake::name(sentence, found, known);
+  Mistake mistake(sentence + renamedText(current));
+  mistake.found = printable(found, 80);
+  mistake.suggestion = current;
+  return mistake;
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runner/core/text.h"
+#include "runner/metrics/params.h"
 #include "runner/metrics/renamed.h"
 
 namespace muster {
@@ -54,9 +55,9 @@ class CaseReader {
   }
 
  private:
-  void fail(const std::string& pointer, const std::string& message) {
+  void fail(const std::string& pointer, const Mistake& mistake) {
     ok_ = false;
-    diagnostics_.error(document_.at(pointer), fmt::format("stage \"{}\": {}", stage_, message));
+    diagnostics_.error(document_.at(pointer), mistake.within(fmt::format("stage \"{}\": ", stage_)));
   }
 
   [[nodiscard]] std::vector<std::string> paramNames() const {
@@ -69,18 +70,26 @@ class CaseReader {
   const ParamSpec* declared(const std::string& name, const std::string& pointer) {
     const ParamSpec* spec = test_.param(name);
     if (spec != nullptr) return spec;
-    std::string help = nameHint(name, paramNames());
-    if (help.empty())
-      help = test_.params.empty() ? "; it has none" : "; expected one of " + join(paramNames(), ", ");
-    fail(pointer,
-         fmt::format("test \"{}\" has no parameter \"{}\"{}", test_.name, printable(name, 80), help));
+    const std::string sentence =
+        fmt::format("test \"{}\" has no parameter \"{}\"", test_.name, printable(name, 80));
+    Mistake mistake = unknownName(sentence, name, paramNames());
+    if (test_.params.empty())
+      mistake = mistake.then("; it has none");
+    else if (mistake.suggestion.empty())
+      mistake = mistake.then("; expected one of " + join(paramNames(), ", "));
+    fail(pointer, mistake);
     return nullptr;
   }
 
   std::optional<Json> converted(const ParamSpec& spec, const Json& value, const std::string& pointer) {
     auto result = convertParam(spec, value);
     if (result.ok()) return std::move(*result);
-    fail(pointer, fmt::format("parameter \"{}\": {}", spec.name, result.error().message));
+    Mistake mistake(fmt::format("parameter \"{}\": {}", spec.name, result.error().message));
+    mistake.found = shown(value);
+    mistake.required = requiredText(spec);
+    if (value.is_string())
+      mistake.suggestion = nearestName(value.get<std::string>(), spec.oneOf).value_or("");
+    fail(pointer, mistake);
     return std::nullopt;
   }
 
@@ -89,7 +98,7 @@ class CaseReader {
     const Json* value = valueAt(document_.root, pointerTo(stagePointer_, key));
     if (value == nullptr || value->is_object()) return value;
     fail(pointerTo(stagePointer_, key),
-         fmt::format("{}: found {}; expected a table, for example {}", key, shown(*value), example));
+         Mistake::value(shown(*value), "a table, for example " + example).within(std::string(key) + ": "));
     return nullptr;
   }
 

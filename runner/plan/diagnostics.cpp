@@ -20,25 +20,25 @@ std::string SourcePosition::text() const {
 }
 
 std::string Diagnostic::text() const {
-  return fmt::format("{}: {}{}", at.text(), warning ? "warning: " : "", message);
+  return fmt::format("{}: {}{}", at.text(), warning ? "warning: " : "", mistake.message);
 }
 
-void Diagnostics::error(SourcePosition at, std::string message) {
-  add(std::move(at), std::move(message), false);
+void Diagnostics::error(SourcePosition at, Mistake mistake) {
+  add(std::move(at), std::move(mistake), false);
 }
 
-void Diagnostics::warning(SourcePosition at, std::string message) {
-  add(std::move(at), std::move(message), true);
+void Diagnostics::warning(SourcePosition at, Mistake mistake) {
+  add(std::move(at), std::move(mistake), true);
 }
 
-void Diagnostics::add(SourcePosition at, std::string message, bool warning) {
+void Diagnostics::add(SourcePosition at, Mistake mistake, bool warning) {
   if (full()) {
     more_ = true;
     return;
   }
-  Diagnostic mistake{std::move(at), std::move(message), warning};
+  Diagnostic diagnostic{std::move(at), std::move(mistake), warning};
   // A loop of a Lua plan makes the same mistake in each round.
-  if (told_.insert(mistake.text()).second) found_.push_back(std::move(mistake));
+  if (told_.insert(diagnostic.text()).second) found_.push_back(std::move(diagnostic));
 }
 
 bool Diagnostics::hasErrors() const {

@@ -15,8 +15,8 @@ class Diagnostics {
  public:
   static constexpr size_t kMost = 200;
 
-  void error(SourcePosition at, std::string message);
-  void warning(SourcePosition at, std::string message);
+  void error(SourcePosition at, Mistake mistake);
+  void warning(SourcePosition at, Mistake mistake);
   /// Whether any further mistake would be left out: the moment to stop looking.
   [[nodiscard]] bool full() const { return found_.size() >= kMost; }
   [[nodiscard]] bool hasErrors() const;
@@ -24,7 +24,7 @@ class Diagnostics {
   [[nodiscard]] std::vector<Diagnostic> sorted() const;
 
  private:
-  void add(SourcePosition at, std::string message, bool warning);
+  void add(SourcePosition at, Mistake mistake, bool warning);
 
   std::vector<Diagnostic> found_;
   std::set<std::string> told_;

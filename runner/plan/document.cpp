@@ -35,12 +35,18 @@ std::string shown(const Json& value) {
 
 TableReader::TableReader(const PlanDocument& document, std::string pointer, std::string what,
                          Diagnostics& diagnostics)
-    : document_(document), pointer_(std::move(pointer)), what_(std::move(what)), diagnostics_(diagnostics) {
-  const Json* value = valueAt(document_.root, pointer_);
+    : document_(&document), pointer_(std::move(pointer)), what_(std::move(what)), diagnostics_(&diagnostics) {
+  const Json* value = valueAt(document_->root, pointer_);
   if (value != nullptr && value->is_object())
     table_ = value;
   else
-    fail(fmt::format("found {}; expected a table", value == nullptr ? "nothing" : shown(*value)));
+    fail(Mistake::value(value == nullptr ? "nothing" : shown(*value), "a table"));
+}
+
+TableReader::TableReader(TableSchema& schema) : schema_(&schema) {}
+
+void TableReader::describe(const char* key, const Json& value) {
+  if (schema_ != nullptr) schema_->add(key, value);
 }
 
 const Json* TableReader::find(const char* key) const {
@@ -51,46 +57,54 @@ const Json* TableReader::find(const char* key) const {
 
 void TableReader::refuseUnknown(const std::vector<std::string>& known,
                                 const std::function<std::string(const std::string&)>& hint) {
+  if (schema_ != nullptr) {
+    for (const std::string& key : known) schema_->add(key, true);
+    schema_->close();
+  }
   if (table_ == nullptr) return;
   for (const auto& item : table_->items()) {
-    if (diagnostics_.full()) return;
+    if (diagnostics_->full()) return;
     const std::string& key = item.key();
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    std::string help = hint ? hint(key) : "";
-    if (help.empty()) help = didYouMean(key, known);
-    if (help.empty()) help = "; expected one of " + join(known, ", ");
+    const std::string sentence = fmt::format("{}unknown key \"{}\"", prefix(), printable(key, 80));
+    const std::string help = hint ? hint(key) : "";
     ok_ = false;
-    diagnostics_.error(document_.at(this->pointer(key)),
-                       fmt::format("{}unknown key \"{}\"{}", prefix(), printable(key, 80), help));
+    if (help.empty())
+      diagnostics_->error(document_->at(this->pointer(key)), Mistake::oneOf(sentence, key, known));
+    else
+      diagnostics_->error(document_->at(this->pointer(key)), sentence + help);
   }
 }
 
 void TableReader::text(const char* key, std::string& out) {
+  describe(key, {{"type", "string"}});
   const Json* value = find(key);
   if (value == nullptr) return;
-  if (!value->is_string()) return fail(key, fmt::format("found {}; expected a text", shown(*value)));
+  if (!value->is_string()) return fail(key, Mistake::value(shown(*value), "a text"));
   out = value->get<std::string>();
 }
 
 void TableReader::flag(const char* key, bool& out) {
+  describe(key, schema::flag());
   const Json* value = find(key);
   if (value == nullptr) return;
-  if (!value->is_boolean()) return fail(key, fmt::format("found {}; expected true or false", shown(*value)));
+  if (!value->is_boolean()) return fail(key, Mistake::value(shown(*value), "true or false"));
   out = value->get<bool>();
 }
 
 void TableReader::whole(const char* key, int& out, int least, int most) {
+  describe(key, schema::whole({static_cast<double>(least), static_cast<double>(most)}));
   const Json* value = find(key);
   if (value == nullptr) return;
   const double number = value->is_number() ? value->get<double>() : least - 1.0;
   const bool fits = number >= least && number <= most && number == static_cast<int>(number);
   if (!fits)
-    return fail(key,
-                fmt::format("found {}; expected a whole number from {} to {}", shown(*value), least, most));
+    return fail(key, Mistake::value(shown(*value), fmt::format("a whole number from {} to {}", least, most)));
   out = static_cast<int>(number);
 }
 
 bool TableReader::choice(const char* key, std::string& out, const std::vector<std::string>& known) {
+  describe(key, schema::choice(known));
   const Json* value = find(key);
   if (value == nullptr) return false;
   const std::string found = value->is_string() ? value->get<std::string>() : "";
@@ -98,12 +112,14 @@ bool TableReader::choice(const char* key, std::string& out, const std::vector<st
     out = found;
     return true;
   }
-  fail(key, fmt::format("found {}; expected one of {}{}", shown(*value), join(known, ", "),
-                        didYouMean(found, known)));
+  fail(key,
+       Mistake::value(shown(*value), "one of " + join(known, ", "), nearestName(found, known).value_or("")));
   return false;
 }
 
 bool TableReader::name(const char* key, std::string& out) {
+  describe(key, schema::plainName());
+  if (schema_ != nullptr) schema_->require(key);
   const Json* value = find(key);
   if (value == nullptr) {
     missing(key, "a name");
@@ -112,8 +128,7 @@ bool TableReader::name(const char* key, std::string& out) {
   const std::string found = value->is_string() ? value->get<std::string>() : "";
   out = found;
   if (isPlainName(found)) return true;
-  fail(key, fmt::format("found {}; expected a name of letters, digits, '_', '-' and '.', at most 64 long",
-                        shown(*value)));
+  fail(key, Mistake::value(shown(*value), "a name of letters, digits, '_', '-' and '.', at most 64 long"));
   return false;
 }
 
@@ -121,24 +136,28 @@ const Json* TableReader::list(const char* key, const std::string& wanted) {
   static const Json kEmpty = Json::array();
   const Json* value = find(key);
   if (value == nullptr || value->is_array()) return value;
-  if (document_.lua && value->is_object() && value->empty()) return &kEmpty;
-  fail(key, fmt::format("found {}; expected {}", shown(*value), wanted));
+  if (document_->lua && value->is_object() && value->empty()) return &kEmpty;
+  fail(key, Mistake::value(shown(*value), wanted));
   return nullptr;
 }
 
-void TableReader::fail(std::string_view key, const std::string& message) {
+void TableReader::fail(std::string_view key, const Mistake& mistake) {
+  if (schema_ != nullptr) return;
   ok_ = false;
-  diagnostics_.error(document_.at(pointer(key)),
-                     fmt::format("{}{}: {}", prefix(), printable(key, 80), message));
+  diagnostics_->error(document_->at(pointer(key)),
+                      mistake.within(fmt::format("{}{}: ", prefix(), printable(key, 80))));
 }
 
-void TableReader::fail(const std::string& message) {
+void TableReader::fail(const Mistake& mistake) {
+  if (schema_ != nullptr) return;
   ok_ = false;
-  diagnostics_.error(document_.at(pointer_), prefix() + message);
+  diagnostics_->error(document_->at(pointer_), mistake.within(prefix()));
 }
 
 void TableReader::missing(const char* key, const std::string& wanted) {
-  fail(fmt::format("{} is missing; expected {}", key, wanted));
+  Mistake mistake(fmt::format("{} is missing; expected {}", key, wanted));
+  mistake.required = wanted;
+  fail(mistake);
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runner/core/json.h"
+#include "runner/core/json_schema.h"
 #include "runner/core/toml/toml_document.h"
 #include "runner/plan/diagnostics.h"
 
@@ -32,6 +33,8 @@ struct PlanDocument {
 class TableReader {
  public:
   TableReader(const PlanDocument& document, std::string pointer, std::string what, Diagnostics& diagnostics);
+  /// Reads nothing: what is asked for becomes the schema, as with TomlTable.
+  explicit TableReader(TableSchema& schema);
 
   /// Whether it is a table at all; told when not. Everything else reads an absent table as empty.
   [[nodiscard]] bool isTable() const { return table_ != nullptr; }
@@ -40,6 +43,9 @@ class TableReader {
   /// Tells every key that is not among `known`. `hint` may add a word about one of them.
   void refuseUnknown(const std::vector<std::string>& known,
                      const std::function<std::string(const std::string&)>& hint = {});
+
+  /// For the schema: what the value at `key` may be, where its own reader checks that.
+  void describe(const char* key, const Json& value);
 
   void text(const char* key, std::string& out);
   void flag(const char* key, bool& out);
@@ -53,20 +59,21 @@ class TableReader {
   [[nodiscard]] const Json* list(const char* key, const std::string& wanted);
 
   /// Tells a mistake of the value at `key`: "stage "gemm": repeat: message".
-  void fail(std::string_view key, const std::string& message);
+  void fail(std::string_view key, const Mistake& mistake);
   /// Tells a mistake of the table as a whole.
-  void fail(const std::string& message);
+  void fail(const Mistake& mistake);
   void missing(const char* key, const std::string& wanted);
   [[nodiscard]] bool ok() const { return ok_; }
 
  private:
   [[nodiscard]] std::string prefix() const { return what_.empty() ? "" : what_ + ": "; }
 
-  const PlanDocument& document_;
+  const PlanDocument* document_ = nullptr;
   std::string pointer_;
   std::string what_;
-  Diagnostics& diagnostics_;
+  Diagnostics* diagnostics_ = nullptr;
   const Json* table_ = nullptr;
+  TableSchema* schema_ = nullptr;  ///< while describing; then there is no document
   bool ok_ = true;
 };
 

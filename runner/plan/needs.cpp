@@ -77,8 +77,10 @@ void checkNames(const PlanDocument& document, const Stage& stage, const std::str
     if (name.empty()) continue;  // told by the stage's reader
     const SourcePosition at = document.at(pointerTo(pointerTo(pointer, "needs"), std::to_string(i)));
     if (byName.count(name) == 0)
-      diagnostics.error(at, fmt::format("stage \"{}\" needs \"{}\", which is not a stage of this plan{}",
-                                        stage.name, printable(name, 80), didYouMean(name, others)));
+      diagnostics.error(
+          at, Mistake::name(fmt::format("stage \"{}\" needs \"{}\", which is not a stage of this plan",
+                                        stage.name, printable(name, 80)),
+                            name, others));
     else if (!seen.insert(name).second)
       diagnostics.error(at, fmt::format("stage \"{}\" needs \"{}\" twice; once is enough", stage.name, name));
   }

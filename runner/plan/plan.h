@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runner/core/json.h"
+#include "runner/core/mistake.h"
 #include "runner/metrics/catalog.h"
 #include "runner/metrics/expectation.h"
 #include "runner/metrics/states.h"
@@ -24,10 +25,10 @@ struct SourcePosition {
   [[nodiscard]] std::string text() const;  ///< "plan.toml:12:3"
 };
 
-/// One mistake in a plan: where, what was found, what was wanted, the nearest valid name.
+/// One error in a plan, or a warning, and its location.
 struct Diagnostic {
   SourcePosition at;
-  std::string message;
+  Mistake mistake;
   bool warning = false;
   [[nodiscard]] std::string text() const;
 };
@@ -116,6 +117,10 @@ PlanOutcome parsePlan(const std::string& text, const std::filesystem::path& path
 
 /// A plan's file with what it includes, as the record of a run holds it: its SHA-256 is the plan's.
 Result<std::string> frozenPlanText(const std::filesystem::path& path);
+
+/// The JSON Schema of TOML plans, with the tests, parameters and metrics of the catalog, and these profiles
+/// for `sku`.
+Json planSchema(const Catalog& catalog, const std::vector<std::string>& skus);
 
 /// The order in which stages run: needs first, else file order.
 std::vector<size_t> executionOrder(const Plan& plan);

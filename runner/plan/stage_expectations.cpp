@@ -37,7 +37,7 @@ class ExpectReader {
     frame.predicates = document_.lua;
     for (Expectation& expectation :
          readExpectation(item.table, frame,
-                         [&](const std::string&key, const std::string&message) { complain(key, message); })) {
+                         [&](const std::string&key, const Mistake&mistake) { complain(key, mistake); })) {
       for (auto& [label, value] : expectation.where) settleLabel(expectation, label, value);
       stage_.expectations.push_back(std::move(expectation));
     }
@@ -47,8 +47,8 @@ class ExpectReader {
   }
 
  private:
-  void complain(const std::string& key, const std::string& message) {
-    diagnostics_.error(document_.at(item_->placeOf(key)), fmt::format("{}: {}", what_, message));
+  void complain(const std::string& key, const Mistake& mistake) {
+    diagnostics_.error(document_.at(item_->placeOf(key)), mistake.within(what_ + ": "));
   }
 
   /// file:line of the limit, as verdicts quote it.
@@ -77,10 +77,11 @@ class ExpectReader {
       if (measured.back() == qualified) spec = &metric;
     }
     if (spec == nullptr)
-      return complain("metric", fmt::format("metric: \"{}\" is not measured by {}.{}{}; it measures {}",
-                                            printable(qualified, 80), stage_.plugin, test_->name,
-                                            didYouMean(qualified, measured),
-                                            measured.empty() ? "nothing" : join(measured, ", ")));
+      return complain("metric",
+                      Mistake::name(fmt::format("metric: \"{}\" is not measured by {}.{}",
+                                                printable(qualified, 80), stage_.plugin, test_->name),
+                                    qualified, measured)
+                          .then("; it measures " + (measured.empty() ? "nothing" : join(measured, ", "))));
     const bool cudaToCome = backend_ == "cuda";  // simulated runs of a GPU plan report what `sim` reports
     const auto& on = spec->backends;
     if (!on.empty() && !cudaToCome && std::find(on.begin(), on.end(), backend_) == on.end())
@@ -144,8 +145,8 @@ void readStageExpectations(const PlanDocument& document, const std::string& poin
     return table.fail(
         "expect", fmt::format("found {} expectations; expected at most {}", list->size(), kMostExpectations));
   ExpectationUser user;
-  user.complain = [&](const std::string& at, const std::string& message) {
-    diagnostics.error(document.at(at), fmt::format("stage \"{}\": expect: {}", stage.name, message));
+  user.complain = [&](const std::string& at, const Mistake& mistake) {
+    diagnostics.error(document.at(at), mistake.within(fmt::format("stage \"{}\": expect: ", stage.name)));
   };
   if (test != nullptr) {
     user.name = stage.plugin + "." + test->name;

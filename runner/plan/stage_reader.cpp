@@ -22,6 +22,18 @@ constexpr int kMostAttempts = 10;
 constexpr int kMostRanks = 4096;
 constexpr DurationRange kTimeouts = {1e-9, 30 * 86400.0, "a duration above 0s and up to 30d, for example 5m"};
 
+bool readScopeName(TableReader& table, std::string& scope) {
+  return table.choice("scope", scope, {"device", "node", "cluster"});
+}
+
+void readCounts(TableReader& table, Stage& stage) {
+  table.whole("repeat", stage.repeat, 1, kMostRepeats);
+  table.whole("attempts", stage.attempts, 1, kMostAttempts);
+  table.whole("ranks", stage.ranks, 1, kMostRanks);
+  table.flag("required", stage.required);
+  table.flag("allow_flaky", stage.allowFlaky);
+}
+
 class StageReader {
  public:
   StageReader(const PlanDocument& document, const std::string& pointer, size_t number, StageContext& context,
@@ -41,7 +53,7 @@ class StageReader {
     readNeeds();
     readScope();
     readTimeout();
-    readCounts();
+    readCounts(table_, stage_);
     if (test_ != nullptr)
       stage_.cases = readCases(document_, pointer_, stage_.name, *test_, context_.budget, diagnostics_);
     readStageExpectations(document_, pointer_, context_, test_, stage_, diagnostics_);
@@ -72,19 +84,21 @@ class StageReader {
     if (test_ != nullptr) return checkBackend();
     std::vector<std::string> tests;
     for (const TestSpec& test : plugin->tests) tests.push_back(test.name);
-    table_.fail("test", fmt::format("plugin \"{}\" has no test \"{}\"{}; it has {}", stage_.plugin,
-                                    stage_.test, didYouMean(stage_.test, tests), join(tests, ", ")));
+    table_.fail("test",
+                Mistake::name(fmt::format("plugin \"{}\" has no test \"{}\"", stage_.plugin, stage_.test),
+                              stage_.test, tests)
+                    .then("; it has " + join(tests, ", ")));
   }
 
-  [[nodiscard]] std::string missingPlugin() const {
+  [[nodiscard]] Mistake missingPlugin() const {
     for (const auto& [library, why] : context_.catalog.refused)
       if (library == stage_.plugin || library == stage_.plugin + ".so")
         return fmt::format("plugin \"{}\" was found but rejected: {}", stage_.plugin, why.text());
     std::vector<std::string> names;
     for (const auto& [name, spec] : context_.catalog.plugins) names.push_back(name);
-    return fmt::format("no plugin \"{}\" is installed{}; installed are {}; --plugins DIR adds more",
-                       stage_.plugin, didYouMean(stage_.plugin, names),
-                       names.empty() ? "none" : join(names, ", "));
+    return Mistake::name(fmt::format("no plugin \"{}\" is installed", stage_.plugin), stage_.plugin, names)
+        .then(fmt::format("; installed are {}; --plugins DIR adds more",
+                          names.empty() ? "none" : join(names, ", ")));
   }
 
   void checkBackend() {
@@ -109,15 +123,15 @@ class StageReader {
       stage_.needs.push_back(need.is_string() ? need.get<std::string>() : "");
       if (stage_.needs.back().empty())
         diagnostics_.error(document_.at(pointerTo(table_.pointer("needs"), std::to_string(i))),
-                           fmt::format("stage \"{}\": needs: found {}; expected the name of a stage",
-                                       stage_.name, shown(need)));
+                           Mistake::value(shown(need), "the name of a stage")
+                               .within(fmt::format("stage \"{}\": needs: ", stage_.name)));
     }
   }
 
   void readScope() {
     std::string scope = nameOf(stage_.scope);
     const bool written = table_.find("scope") != nullptr;
-    if (written && !table_.choice("scope", scope, {"device", "node", "cluster"})) return;
+    if (!readScopeName(table_, scope) && written) return;
     stage_.scope = *fromName<Scope>(scope);
     if (test_ == nullptr || contains(test_->scopes, scope)) return;
     // A test with one scope needs no word about it.
@@ -143,15 +157,7 @@ class StageReader {
     if (seconds >= kTimeouts.least && seconds <= kTimeouts.most)
       stage_.timeout = seconds;
     else
-      table_.fail("timeout", fmt::format("found {}; expected {}", shown(*value), kTimeouts.text));
-  }
-
-  void readCounts() {
-    table_.whole("repeat", stage_.repeat, 1, kMostRepeats);
-    table_.whole("attempts", stage_.attempts, 1, kMostAttempts);
-    if (table_.find("ranks") != nullptr) table_.whole("ranks", stage_.ranks, 1, kMostRanks);
-    table_.flag("required", stage_.required);
-    table_.flag("allow_flaky", stage_.allowFlaky);
+      table_.fail("timeout", Mistake::value(shown(*value), std::string(kTimeouts.text)));
   }
 
   const PlanDocument& document_;
@@ -164,6 +170,19 @@ class StageReader {
 };
 
 }  // namespace
+
+void describeStage(TableSchema& schema) {
+  TableReader table(schema);
+  Stage ignored;
+  table.name("name", ignored.name);
+  table.name("test", ignored.test);
+  table.describe("needs", schema::list({{"type", "string"}, {"minLength", 1}}, 0));
+  std::string scope;
+  readScopeName(table, scope);
+  table.describe("timeout", schema::quantity("s", {kTimeouts.least, kTimeouts.most}));
+  readCounts(table, ignored);
+  table.refuseUnknown(kStageKeys);
+}
 
 Stage readStage(const PlanDocument& document, const std::string& pointer, size_t number,
                 StageContext& context, Diagnostics& diagnostics) {

@@ -21,4 +21,7 @@ struct StageContext {
 Stage readStage(const PlanDocument& document, const std::string& pointer, size_t number,
                 StageContext& context, Diagnostics& diagnostics);
 
+/// Adds to a schema the keys of a stage that do not depend on its test.
+void describeStage(TableSchema& schema);
+
 }  // namespace muster

@@ -9,8 +9,11 @@
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/inputs/expectation_sets.h"
+#include "runner/inputs/toml_input.h"
+#include "runner/metrics/expectation_schema.h"
 #include "runner/plan/needs.h"
 #include "runner/plan/stage_reader.h"
+#include "runner/plan/stage_schema.h"
 
 namespace muster {
 namespace {
@@ -19,55 +22,69 @@ const std::vector<std::string> kKeysOfPlan = {
     "schema",  "include",           "name",    "description",  "sku",
     "backend", "allow_unknown_sku", "network", "expectations", "stage"};
 const std::vector<std::string> kKeysOfNetwork = {"rails", "rail_bandwidth"};
+const std::vector<std::string> kBackends = {"cuda", "host"};
 constexpr int kMostRails = 64;
 constexpr size_t kMostStages = 1000;
 
 void readSchema(TableReader& table) {
+  table.describe("schema", {{"const", 1}});
   const Json* schema = table.find("schema");
   if (schema == nullptr) return table.missing("schema", "schema = 1, the version of the plan format");
   if (!schema->is_number() || schema->get<double>() != 1)
-    table.fail("schema",
-               fmt::format("found {}; expected 1, the only version of the plan format", shown(*schema)));
+    table.fail("schema", Mistake::value(shown(*schema), "1, the only version of the plan format"));
 }
 
 /// True when the plan names a backend that plans may name.
 bool readBackend(TableReader& table, std::string& backend) {
+  table.describe("backend", schema::choice(kBackends));
   const Json* value = table.find("backend");
   if (value == nullptr) return true;
   if (*value == "sim") {
     table.fail("backend",
-               "found \"sim\"; expected cuda or host; select simulated devices on the command line with "
-               "--simulate SCENARIO");
+               Mistake::value(shown(*value), "cuda or host")
+                   .then("; select simulated devices on the command line with --simulate SCENARIO"));
     return false;
   }
-  return table.choice("backend", backend, {"cuda", "host"});
+  return table.choice("backend", backend, kBackends);
 }
 
 void readSku(TableReader& table, const std::vector<std::string>& known, std::string& sku) {
+  std::vector<std::string> names = {"auto"};
+  names.insert(names.end(), known.begin(), known.end());
+  table.describe("sku", known.empty() ? schema::plainName() : schema::choice(names));
   if (table.find("sku") == nullptr || !table.name("sku", sku) || sku == "auto" || known.empty()) return;
   if (std::find(known.begin(), known.end(), sku) == known.end())
-    table.fail("sku", fmt::format("no SKU profile \"{}\"{}; available: auto, {}; --skus DIR adds more", sku,
-                                  didYouMean(sku, known), join(known, ", ")));
+    table.fail("sku",
+               Mistake::name(fmt::format("no SKU profile \"{}\"", sku), sku, known)
+                   .then(fmt::format("; available: auto, {}; --skus DIR adds more", join(known, ", "))));
 }
 
-void readNetwork(const PlanDocument& document, TableReader& root, PlanNetwork& network,
-                 Diagnostics& diagnostics) {
-  if (root.find("network") == nullptr) return;
-  TableReader table(document, "/network", "network", diagnostics);
-  if (!table.isTable()) return;
+void readNetwork(TableReader& table, PlanNetwork& network) {
   table.refuseUnknown(kKeysOfNetwork);
   table.whole("rails", network.rails, 1, kMostRails);
   std::string rate;
+  table.describe("rail_bandwidth", {{"type", "string"}, {"pattern", quantityPattern("B/s")}});
   if (table.find("rail_bandwidth") == nullptr) return;
   table.text("rail_bandwidth", rate);
   if (rate.empty()) return;
   const auto value = parseAs(rate, "B/s");
   if (!value.ok() || !(*value >= 1e6))
-    return table.fail(
-        "rail_bandwidth",
-        fmt::format("found \"{}\"; expected the rate of one NIC, one way, such as \"50 GB/s\" (400 Gb/s)",
-                    printable(rate, 80)));
+    return table.fail("rail_bandwidth",
+                      Mistake::value('"' + printable(rate, 80) + '"',
+                                     "the rate of one NIC, one way, such as \"50 GB/s\" (400 Gb/s)"));
   network.railBandwidth = *value;
+}
+
+/// What concerns the plan as a whole. False if the backend is wrong.
+bool readHead(TableReader& table, const std::vector<std::string>& skus, Plan& plan) {
+  table.refuseUnknown(kKeysOfPlan);
+  readSchema(table);
+  table.name("name", plan.name);
+  table.text("description", plan.description);
+  readSku(table, skus, plan.sku);
+  const bool backendKnown = readBackend(table, plan.backend);
+  table.flag("allow_unknown_sku", plan.allowUnknownSku);
+  return backendKnown;
 }
 
 void readStages(const PlanDocument& document, TableReader& table, StageContext& context, Plan& plan,
@@ -102,23 +119,39 @@ Plan validatePlan(const PlanDocument& document, const Catalog& catalog, const st
   Plan plan;
   TableReader table(document, "", "", diagnostics);
   if (!table.isTable()) return plan;
-  table.refuseUnknown(kKeysOfPlan);
+  const bool backendKnown = readHead(table, skus, plan);
   // The loader of TOML has taken it out.
   if (table.find("include") != nullptr)
     table.fail("include", "a Lua plan includes by a statement of its own: include \"site.toml\"");
-  readSchema(table);
-  table.name("name", plan.name);
-  table.text("description", plan.description);
-  readSku(table, skus, plan.sku);
-  const bool backendKnown = readBackend(table, plan.backend);
-  table.flag("allow_unknown_sku", plan.allowUnknownSku);
-  readNetwork(document, table, plan.network, diagnostics);
-  checkExpectationSets(document.root, [&](const std::string& at, const std::string& message) {
-    diagnostics.error(document.at(at), message);
+  if (table.find("network") != nullptr) {
+    TableReader network(document, "/network", "network", diagnostics);
+    if (network.isTable()) readNetwork(network, plan.network);
+  }
+  checkExpectationSets(document.root, [&](const std::string& at, const Mistake& mistake) {
+    diagnostics.error(document.at(at), mistake);
   });
   StageContext context{catalog, backendKnown ? plan.backend : "", {}};
   readStages(document, table, context, plan, diagnostics);
   return plan;
+}
+
+Json planSchema(const Catalog& catalog, const std::vector<std::string>& skus) {
+  TableSchema root;
+  TableReader table(root);
+  Plan ignored;
+  readHead(table, skus, ignored);
+  root.require("schema");
+  root.require("stage");
+  TableReader network(root.table("network"));
+  readNetwork(network, ignored.network);
+  root.add("expectations", expectationSetsSchema());
+  root.add("include", includeSchema());
+  Json stages = schema::list(stageSchema(catalog));
+  stages["maxItems"] = kMostStages;
+  root.add("stage", stages);
+  Json document = schemaDocument("Muster plan", completeUnless(root.json(), {"include"}));
+  document["definitions"] = expectationDefinitions(catalog, false);
+  return document;
 }
 
 }  // namespace muster

@@ -98,4 +98,7 @@ Result<SkuChoice> chooseSku(const std::map<std::string, Profile>& profiles, cons
 /// different kinds. Profiles that were not learned judge both.
 Status checkOrigin(const Profile& profile, bool simulated);
 
+/// The JSON Schema of these files, with the tests and metrics of the catalog.
+Json profileSchema(const Catalog& catalog);
+
 }  // namespace muster

@@ -14,6 +14,8 @@
 #include "runner/inputs/expectation_sets.h"
 #include "runner/inputs/toml_input.h"
 #include "runner/metrics/expectation_reader.h"
+#include "runner/metrics/expectation_schema.h"
+#include "runner/metrics/params.h"
 #include "runner/sku/profile.h"
 #include "runner/system/files.h"
 
@@ -23,13 +25,13 @@ namespace {
 constexpr uint64_t kMaxProfileBytes = 1ull << 20;
 constexpr double kMaxMemory = 1e15;
 
-/// Reads one document into a profile; mistakes go to `complaints_`.
+/// Reads, or describes, one document as a profile.
 class Loader {
  public:
-  Loader(const TomlDocument& document, const Catalog* catalog)
-      : document_(document), catalog_(catalog), complaints_(document), root_(document, "", complaints_) {}
+  Loader(const TomlDocument& document, const Catalog* catalog, TomlTable& root)
+      : document_(document), catalog_(catalog), root_(root) {}
 
-  Result<Profile> load() {
+  Profile load() {
     readHead();
     readMatch();
     readPeaks();
@@ -37,19 +39,16 @@ class Loader {
     readStageParams();
     readExpectations();
     root_.finish();
-    MUSTER_CHECK_OK(complaints_.status());
     return std::move(profile_);
   }
 
  private:
   void readHead() {
-    int schema = 0;
-    root_.require("schema");
-    if (root_.integer("schema", {}, schema) && schema != 1)
-      root_.complain("schema", fmt::format("this Muster reads profiles of schema 1, found {}", schema));
+    root_.schemaVersion("profiles");
     root_.require("name");
     if (root_.text("name", profile_.name) && (!isPlainName(profile_.name) || profile_.name == "auto"))
       root_.complain("name", "`name` must be letters, digits, '-', '_' and '.', and not \"auto\"");
+    root_.describe("name", {{"allOf", {schema::plainName(), {{"not", {{"const", "auto"}}}}}}});
     root_.text("description", profile_.description);
     root_.require("device_count");
     root_.integer("device_count", {0, 1024}, profile_.deviceCount);
@@ -60,13 +59,14 @@ class Loader {
     TomlTable match = root_.table("match");
     SkuMatch& m = profile_.match;
     match.texts("pci_ids", m.pciIds);
+    match.describe("pci_ids", schema::list({{"type", "string"}, {"pattern", "^[0-9a-f]{4}:[0-9a-f]{4}$"}}));
     match.texts("names", m.names);
     match.texts("vendors", m.vendors);
     match.texts("products", m.products);
     match.quantity("memory_min", "B", {1, kMaxMemory}, m.memoryMin);
     match.quantity("memory_max", "B", {1, kMaxMemory}, m.memoryMax);
     match.require("kind");
-    match.text("kind", m.kind);
+    match.choice("kind", {"gpu", "cpu"}, m.kind);
     checkMatch(match);
     match.finish();
   }
@@ -74,12 +74,10 @@ class Loader {
   /// A GPU profile that leaves one of the three open would also take in another SKU.
   void checkMatch(TomlTable& match) {
     const SkuMatch& m = profile_.match;
-    if (!m.kind.empty() && m.kind != "gpu" && m.kind != "cpu")
-      match.complain("kind",
-                     fmt::format("`kind` must be \"gpu\" or \"cpu\", found \"{}\"", printable(m.kind)));
-    if (m.kind == "gpu") {
-      for (const char* key : {"pci_ids", "names", "memory_min", "memory_max"}) match.require(key);
-    }
+    const std::vector<std::string> ofGpus = {"pci_ids", "names", "memory_min", "memory_max"};
+    match.describeRule(schema::when(schema::has("kind", {{"const", "gpu"}}), {{"required", ofGpus}}));
+    if (m.kind == "gpu")
+      for (const std::string& key : ofGpus) match.requireHere(key.c_str());
     if (m.memoryMax > 0 && m.memoryMax < m.memoryMin)
       match.complain("memory_max", "`memory_max` is below `memory_min`");
     for (const std::string& id : m.pciIds) {
@@ -103,7 +101,11 @@ class Loader {
     peaks.require("source");
     std::string source;
     peaks.text("source", source);
-    for (const std::string& name : peaks.keys()) {
+    constexpr Range kRates = {1, 1e21};
+    const auto keys = peaks.keys(
+        {{"^flops\\.", schema::quantity("FLOP/s", kRates)}, {"bandwidth", schema::quantity("B/s", kRates)}});
+    peaks.finish();
+    for (const std::string& name : keys) {
       if (name == "source") continue;
       double value = 0;
       const char* unit = name.rfind("flops.", 0) == 0                  ? "FLOP/s"
@@ -112,7 +114,7 @@ class Loader {
       if (unit == nullptr)
         peaks.complain(
             name, fmt::format("a peak is \"flops.<dtype>\" or a bandwidth, found \"{}\"", printable(name)));
-      else if (peaks.quantity(name.c_str(), unit, {1, 1e21}, value))
+      else if (peaks.quantity(name.c_str(), unit, kRates, value))
         profile_.peaks[name] = value;
     }
     if (!source.empty()) profile_.facts["peaks_source"] = source;
@@ -121,18 +123,30 @@ class Loader {
   void readFacts() {
     if (!root_.has("facts")) return;
     TomlTable facts = root_.table("facts");
-    for (const std::string& name : facts.keys()) facts.text(name.c_str(), profile_.facts[name]);
+    for (const std::string& name : facts.keys({{"", schema::text()}}))
+      facts.text(name.c_str(), profile_.facts[name]);
   }
 
   void readStageParams() {
     if (!root_.has("params")) return;
     TomlTable params = root_.table("params");
-    for (const std::string& test : params.keys()) {
+    if (params.describing()) describeStageParams(params);
+    for (const std::string& test : params.keys({})) {
       TomlTable values = params.table(test.c_str());
       const TestSpec* spec = testSpec(params, test);
-      for (const std::string& name : values.keys()) checkParam(values, spec, test, name);
+      for (const std::string& name : values.keys({})) checkParam(values, spec, test, name);
       profile_.stageParams[test] = values.json();
     }
+  }
+
+  void describeStageParams(TomlTable& params) {
+    for (const auto& [plugin, spec] : catalog_->plugins)
+      for (const TestSpec& test : spec.tests) {
+        TomlTable values = params.table((plugin + "." + test.name).c_str());
+        for (const ParamSpec& param : test.params) values.describe(param.name.c_str(), paramSchema(param));
+        values.finish();
+      }
+    params.finish();
   }
 
   const TestSpec* testSpec(TomlTable& params, const std::string& qualified) {
@@ -186,10 +200,14 @@ class Loader {
     frame.catalog = catalog_;
     frame.origin = "profile " + profile_.name;
     frame.provenance = true;
-    const auto complain = [&](const std::string& pointer, const std::string& message) {
-      complaints_.add(pointer, message);
+    const auto complain = [&](const std::string& pointer, const Mistake& mistake) {
+      root_.complainAt(pointer, mistake.message);
     };
     root_.raw("expectations");
+    if (root_.describing()) {
+      root_.describe("expectations", expectationSetsSchema());
+      root_.describe("expect", expectListSchema(true));
+    }
     checkExpectationSets(root_.json(), complain);
     const Json* list = root_.raw("expect");
     if (list == nullptr) return;
@@ -200,15 +218,14 @@ class Loader {
       frame.at = fmt::format("{}:{}", document_.fileAt(place), document_.position(place).line);
       std::vector<Expectation> found = readExpectation(
           item.table, frame,
-          [&](const std::string& key, const std::string& message) { complain(item.placeOf(key), message); });
+          [&](const std::string& key, const Mistake& mistake) { complain(item.placeOf(key), mistake); });
       profile_.expectations.insert(profile_.expectations.end(), found.begin(), found.end());
     }
   }
 
   const TomlDocument& document_;
   const Catalog* catalog_;
-  Complaints complaints_;
-  TomlTable root_;
+  TomlTable& root_;
   Profile profile_;
 };
 
@@ -264,7 +281,10 @@ class Chain {
       base->document.drop("name");
       MUSTER_TRY(document, document.over(base->document));
     }
-    MUSTER_TRY(Profile profile, Loader(document, catalog_).load());
+    Complaints complaints(document);
+    TomlTable root(document, "", complaints);
+    Profile profile = Loader(document, catalog_, root).load();
+    MUSTER_CHECK_OK(complaints.status());
     if (base) {
       profile.base = base->profile.name;
       profile.expectations = replaced(base->profile.expectations, std::move(profile.expectations));
@@ -370,6 +390,18 @@ Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path&
     return Error{ErrorCode::kNotFound, "the folder holds no SKU profile (*.toml); reinstall Muster's plans",
                  folder.string()};
   return profiles;
+}
+
+Json profileSchema(const Catalog& catalog) {
+  const TomlDocument none;
+  Json root = describeTable([&](TomlTable& table) {
+    Loader(none, &catalog, table).load();
+    table.describe("include", includeSchema());
+    table.describe("extends", schema::plainName());
+  });
+  Json document = schemaDocument("Muster SKU profile", completeUnless(root, {"include", "extends"}));
+  document["definitions"] = expectationDefinitions(catalog, true);
+  return document;
 }
 
 }  // namespace muster

@@ -30,13 +30,14 @@ LuaLimits smallLimits() {
 /// A diagnostic must be one safe line with a place, and never blame ourselves.
 std::string checkDiagnostic(const Diagnostic& diagnostic) {
   const std::string text = diagnostic.text();
-  if (diagnostic.message.empty() || diagnostic.at.file.empty()) return "a diagnostic is empty: " + text;
+  if (diagnostic.mistake.message.empty() || diagnostic.at.file.empty())
+    return "a diagnostic is empty: " + text;
   if (printable(text, text.size()) != text) return "a diagnostic is not printable: " + printable(text);
   if (text.size() > 5000) return "a diagnostic is too long: " + printable(text);
   // At its start: further on, a plan may hold these very words.
   for (const char* fault :
        {"the plan ended its process", "the plan could not be evaluated", "its evaluation did not return"})
-    if (diagnostic.message.starts_with(fault)) return "a plan broke its evaluation: " + text;
+    if (diagnostic.mistake.message.starts_with(fault)) return "a plan broke its evaluation: " + text;
   return "";
 }
 

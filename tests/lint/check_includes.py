@@ -48,7 +48,7 @@ USES = {
     APP + "node": [CORE, SYSTEM, "runner/plan", "runner/sku", "runner/judge", WIRE, "runner/launcher", "runner/cluster", RECORD,
                    "reports/acceptance", "reports/html", "reports/junit", APP + "process", APP + "view", APP + "stage"],
     APP + "commands": [CORE, SYSTEM, TOML, METRICS, HOSTS, "runner/import", "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
-                       "runner/slurm", RECORD, "runner/record/fold", "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
+                       "runner/slurm", RECORD, "runner/record/fold", "kernels/sim/scenario", "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
                        "reports/acceptance", APP + "process", APP + "stage", APP + "node"],
     APP + "slurm": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, APP + "process", APP + "node", APP + "commands"],
     APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",

@@ -1,42 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shipped plans and profiles against the shipped plugins: every name, unit, label and parameter is real.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "plugins/abi/muster_plugin.h"
 #include "runner/core/toml/toml_document.h"
 #include "runner/metrics/expectation_reader.h"
 #include "runner/plan/plan.h"
 #include "runner/sku/profile.h"
-#include "tests/support/process.h"
+#include "tests/plans/shipped_catalog.h"
 
 namespace muster {
 namespace {
 
-void addPlugin(const std::string& name, Catalog& catalog) {
-  const auto path = testing::buildDir() / "plugins" / name / (name + ".so");
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(library, nullptr) << dlerror();
-  auto entry =
-      reinterpret_cast<const muster_plugin_ops* (*)(uint32_t)>(dlsym(library, "muster_plugin_entry"));
-  ASSERT_NE(entry, nullptr);
-  auto described = parseJson(entry(MUSTER_ABI_MINOR)->describe());
-  ASSERT_TRUE(described.ok()) << described.error().text();
-  auto spec = pluginSpecFromDescribe(name, *described);
-  ASSERT_TRUE(spec.ok()) << spec.error().text();
-  catalog.plugins[name] = *spec;
-}
-
 const Catalog& catalog() {
-  static const Catalog catalog = [] {
-    Catalog made;
-    for (const char* name : {"env", "compute", "memory", "collective", "ring", "rdma", "train"})
-      addPlugin(name, made);
-    return made;
-  }();
-  return catalog;
+  return testing::shippedCatalog();
 }
 
 std::map<std::string, Plan> readyPlans() {

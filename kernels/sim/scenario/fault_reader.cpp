@@ -29,20 +29,20 @@ class FaultReader {
   Fault read() {
     table_.require("kind");
     readNode("node", fault_.node);
-    std::string kind;
-    if (!table_.text("kind", kind)) return fault_;
-    if (readNetworkKind(kind)) {
-      table_.finish();
-      return fault_;
-    }
-    table_.require("device");
-    table_.integer("device", places(), fault_.device);
-    if (readKind(kind)) table_.finish();
+    table_.variants("kind",
+                    {"slow", "throttle", "ecc", "corruption", "hang", "crash", "missing", "xid", "fabric",
+                     "slow_link", "slow_nic", "flapping_nic", "slow_uplink", "sxid"},
+                    [&](const std::string& kind) {
+                      if (!readNetworkKind(kind)) readDeviceKind(kind);
+                      table_.finish();
+                    });
     return fault_;
   }
 
  private:
-  bool readKind(const std::string& kind) {
+  bool readDeviceKind(const std::string& kind) {
+    table_.require("device");
+    table_.integer("device", places(), fault_.device);
     if (kind == "slow") return slow(FaultKind::kSlow);
     if (kind == "throttle") return throttle();
     if (kind == "ecc") return ecc();
@@ -51,13 +51,7 @@ class FaultReader {
     if (kind == "crash") return stop(FaultKind::kCrash);
     if (kind == "xid") return xid(FaultKind::kXid, "xid", 1000);
     if (kind == "fabric") return fabric();
-    if (kind == "missing") return missing();
-    const std::vector<std::string> kinds = {
-        "slow", "throttle", "ecc",       "corruption", "hang",         "crash",       "missing",
-        "xid",  "fabric",   "slow_link", "slow_nic",   "flapping_nic", "slow_uplink", "sxid"};
-    table_.complain("kind", fmt::format("there is no fault \"{}\"{}; expected one of {}", printable(kind),
-                                        didYouMean(kind, kinds), join(kinds, ", ")));
-    return false;
+    return missing();
   }
 
   /// Faults of links, NICs and switches, which belong to no device.
@@ -72,10 +66,13 @@ class FaultReader {
   bool slowLink() {
     fault_.kind = FaultKind::kSlowLink;
     fault_.device = -1;
+    table_.describeRule({{"if", schema::has("peer_node")},
+                         {"then", {{"required", {"node"}}}},
+                         {"else", {{"required", {"device", "peer_device"}}}}});
     if (!table_.has("peer_node")) {
-      for (const char* key : {"device", "peer_device"}) table_.require(key);
+      for (const char* key : {"device", "peer_device"}) table_.requireHere(key);
     } else {
-      table_.require("node");
+      table_.requireHere("node");
     }
     readNode("peer_node", fault_.peerNode);
     table_.integer("device", places(), fault_.device);
@@ -90,7 +87,8 @@ class FaultReader {
 
   void readRail() {
     table_.require("node");
-    table_.integer("rail", {0, static_cast<double>(network_.rails - 1)}, fault_.rail);
+    table_.integer("rail", {0, static_cast<double>((table_.describing() ? kMostRails : network_.rails) - 1)},
+                   fault_.rail);
   }
 
   bool slowNic() {
@@ -161,9 +159,7 @@ class FaultReader {
   /// Reads a text that must be one of `allowed`, the first where the fault says nothing.
   void readChoice(const char* key, const std::vector<std::string>& allowed, std::string& out) {
     out = allowed.front();
-    if (table_.text(key, out) && std::count(allowed.begin(), allowed.end(), out) == 0)
-      table_.complain(key, fmt::format("`{}` must be one of {}, found \"{}\"{}", key, join(allowed, ", "),
-                                       printable(out), didYouMean(out, allowed)));
+    table_.choice(key, allowed, out);
   }
 
   bool throttle() {
@@ -179,6 +175,7 @@ class FaultReader {
     table_.integer("uncorrected", {0, 1e9}, fault_.uncorrected);
     table_.flag("remap_pending", fault_.remapPending);
     table_.flag("remap_failed", fault_.remapFailed);
+    table_.describeRule(schema::hasOneOf({"corrected", "uncorrected", "remap_pending", "remap_failed"}));
     if (fault_.corrected + fault_.uncorrected == 0 && !fault_.remapPending && !fault_.remapFailed)
       table_.complain("", "an ecc fault needs `corrected`, `uncorrected`, `remap_pending` or `remap_failed`");
     return true;
@@ -234,7 +231,9 @@ class FaultReader {
 
   void readOps() {
     std::vector<std::string> names;
-    if (!table_.texts("ops", names)) return;
+    const bool given = table_.texts("ops", names);
+    table_.describe("ops", schema::list(schema::choice(workNames())));
+    if (!given) return;
     for (const std::string& name : names) {
       auto at = std::find(workNames().begin(), workNames().end(), name);
       if (at != workNames().end())
@@ -245,7 +244,10 @@ class FaultReader {
     }
   }
 
-  [[nodiscard]] Range places() const { return {0, static_cast<double>(model_.count - 1)}; }
+  /// Devices of a node. A schema does not know how many there are.
+  [[nodiscard]] Range places() const {
+    return {0, static_cast<double>((table_.describing() ? kMostDevices : model_.count) - 1)};
+  }
 
   TomlTable table_;
   const Model& model_;

@@ -16,14 +16,10 @@ constexpr Range kTime = {0, 1e9};
 constexpr Range kNoiseRange = {0, 0.2};
 constexpr Range kDelay = {1e-9, 1};
 
-/// Reads one [[rdma.fault]]; each kind takes only its own keys.
-RdmaFault readFault(TomlTable& table, int hcas, int nodes) {
-  RdmaFault fault;
-  std::string kind;
-  for (const char* key : {"kind", "hca"}) table.require(key);
-  table.integer("hca", {0, static_cast<double>(hcas - 1)}, fault.hca);
-  if (table.integer("node", {0, 1e6}, fault.node)) checkFaultNode(table, "node", fault.node, nodes);
-  if (!table.text("kind", kind)) return fault;
+constexpr int kMostHcas = 64;
+
+/// The keys of one kind.
+void readKind(TomlTable& table, const std::string& kind, RdmaFault& fault) {
   if (kind == "slow") {
     table.require("factor");
     table.quantity("factor", "ratio", {0.001, 1}, fault.factor);
@@ -41,21 +37,31 @@ RdmaFault readFault(TomlTable& table, int hcas, int nodes) {
       if (std::string_view(counter.unit) == "count" && table.integer(counter.name, {1, 1e9}, count))
         fault.counts[counter.name] = static_cast<uint64_t>(count);
     }
+    std::vector<std::string> counters;
+    for (const RdmaCounter& counter : kRdmaCounters)
+      if (std::string_view(counter.unit) == "count") counters.emplace_back(counter.name);
+    table.describeRule(schema::hasOneOf(counters));
     if (fault.counts.empty()) table.complain("", "an errors fault needs a counter, such as `symbol_errors`");
-  } else if (kind == "pcie") {
+  } else {
     fault.kind = RdmaFaultKind::kPcie;
     table.integer("lanes", {1, kHcaLanes}, fault.lanes);
     table.integer("generation", {1, kHcaGeneration}, fault.generation);
     if (fault.lanes == kHcaLanes && fault.generation == kHcaGeneration)
       table.complain("", "a pcie fault needs fewer `lanes` than 16 or a lower `generation` than 5");
-  } else {
-    const std::vector<std::string> kinds = {"slow", "link_down", "errors", "pcie"};
-    table.complain("kind", fmt::format("there is no fault \"{}\" of an HCA{}; expected one of {}",
-                                       printable(kind), didYouMean(kind, kinds), join(kinds, ", ")));
-    return fault;
   }
   if (fault.until <= fault.from) table.complain("until", "`until` must be later than `from`");
-  table.finish();
+}
+
+/// Reads one [[rdma.fault]]; each kind takes only its own keys.
+RdmaFault readFault(TomlTable& table, int hcas, int nodes) {
+  RdmaFault fault;
+  for (const char* key : {"kind", "hca"}) table.require(key);
+  table.integer("hca", {0, static_cast<double>((table.describing() ? kMostHcas : hcas) - 1)}, fault.hca);
+  if (table.integer("node", {0, 1e6}, fault.node)) checkFaultNode(table, "node", fault.node, nodes);
+  table.variants("kind", {"slow", "link_down", "errors", "pcie"}, [&](const std::string& kind) {
+    readKind(table, kind, fault);
+    table.finish();
+  });
   return fault;
 }
 
@@ -65,9 +71,9 @@ void readRdma(TomlTable& root, RdmaModel& out, int nodes) {
   if (!root.has("rdma")) return;
   TomlTable table = root.table("rdma");
   for (const char* key : {"count", "line_rate", "bandwidth"}) table.require(key);
-  table.integer("count", {1, 64}, out.count);
+  table.integer("count", {1, kMostHcas}, out.count);
   table.text("prefix", out.prefix);
-  table.text("link_layer", out.layer);
+  table.choice("link_layer", {"InfiniBand", "Ethernet"}, out.layer);
   table.text("firmware", out.firmware);
   table.quantity("line_rate", "B/s", kRate, out.lineRate);
   table.quantity("bandwidth", "B/s", kRate, out.bandwidth);
@@ -77,9 +83,6 @@ void readRdma(TomlTable& root, RdmaModel& out, int nodes) {
   table.quantity("loopback_latency", "s", kDelay, out.loopbackLatency);
   table.quantity("noise", "ratio", kNoiseRange, out.noise);
   table.quantity("spread", "ratio", kNoiseRange, out.spread);
-  if (out.layer != "InfiniBand" && out.layer != "Ethernet")
-    table.complain("link_layer", "`link_layer` must be \"InfiniBand\" or \"Ethernet\", found \"" +
-                                     printable(out.layer) + "\"");
   if (!isPlainName(out.prefix + "0"))
     table.complain("prefix", "`prefix` must begin a plain name, such as mlx5_");
   for (TomlTable& fault : table.tables("fault")) out.faults.push_back(readFault(fault, out.count, nodes));

@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kMaxScenarioBytes = 1ull << 20;
 constexpr double kMaxRate = 1e21;
+constexpr Range kPeaks = {1, kMaxRate};
 constexpr Range kShare = {0, 0.2};
 constexpr double kLeastClockShare = 0.1;
 constexpr Range kClock = {1e6, 1e11};
@@ -33,7 +34,7 @@ void readNetwork(TomlTable& root, Fabric& out) {
   network.quantity("intra_latency", "s", kLatency, out.intraLatency);
   network.text("intra_transport", out.intraTransport);
   network.quantity("rail_bandwidth", "B/s", kRate, out.railBandwidth);
-  network.integer("rails", {1, 64}, out.rails);
+  network.integer("rails", {1, kMostRails}, out.rails);
   network.quantity("inter_latency", "s", kLatency, out.interLatency);
   network.text("inter_transport", out.interTransport);
   network.integer("nodes_per_leaf", {0, 1e6}, out.nodesPerLeaf);
@@ -42,11 +43,8 @@ void readNetwork(TomlTable& root, Fabric& out) {
 }
 
 void readHead(TomlTable& root, Scenario& scenario) {
-  int schema = 0;
   int seed = 1;
-  root.require("schema");
-  if (root.integer("schema", {}, schema) && schema != 1)
-    root.complain("schema", fmt::format("this Muster reads scenarios of schema 1, found {}", schema));
+  root.schemaVersion("scenarios");
   root.require("name");
   root.text("name", scenario.name);
   root.text("description", scenario.description);
@@ -57,21 +55,19 @@ void readHead(TomlTable& root, Scenario& scenario) {
 void readFacts(TomlTable& parent, const char* key, std::map<std::string, std::string>& out) {
   if (!parent.has(key)) return;
   TomlTable facts = parent.table(key);
-  for (const std::string& name : facts.keys()) facts.text(name.c_str(), out[name]);
+  for (const std::string& name : facts.keys({{"", schema::text()}})) facts.text(name.c_str(), out[name]);
 }
 
 void readModel(TomlTable& root, Model& model) {
   root.require("devices");
   TomlTable table = root.table("devices");
   for (const char* key : {"count", "name", "memory"}) table.require(key);
-  table.integer("count", {1, 64}, model.count);
+  table.integer("count", {1, kMostDevices}, model.count);
   table.text("name", model.name);
   table.text("pci_id", model.pciId);
   table.quantity("memory", "B", {1, kMaxBytes}, model.memory);
   table.quantity("last_level_cache", "B", {0, kMaxBytes}, model.lastLevelCache);
-  if (table.text("kind", model.kind) && model.kind != "gpu" && model.kind != "cpu")
-    table.complain("kind",
-                   fmt::format("`kind` must be \"gpu\" or \"cpu\", found \"{}\"", printable(model.kind)));
+  table.choice("kind", {"gpu", "cpu"}, model.kind);
   readFacts(table, "facts", model.facts);
   table.finish();
 }
@@ -79,23 +75,36 @@ void readModel(TomlTable& root, Model& model) {
 void readPeaks(TomlTable& root, Model& model) {
   if (!root.has("peaks")) return;
   TomlTable peaks = root.table("peaks");
-  for (const std::string& name : peaks.keys()) {
+  const auto keys = peaks.keys({{"^flops\\.", schema::quantity("FLOP/s", kPeaks)},
+                                {"^memory_bandwidth$", schema::quantity("B/s", kPeaks)}});
+  peaks.finish();
+  for (const std::string& name : keys) {
     bool isFlops = name.rfind("flops.", 0) == 0;
     if (!isFlops && name != "memory_bandwidth")
       peaks.complain(name, fmt::format("a peak is \"flops.<dtype>\" or memory_bandwidth, found \"{}\"",
                                        printable(name)));
-    else if (double value = 0; peaks.quantity(name.c_str(), isFlops ? "FLOP/s" : "B/s", {1, kMaxRate}, value))
+    else if (double value = 0; peaks.quantity(name.c_str(), isFlops ? "FLOP/s" : "B/s", kPeaks, value))
       model.peaks[name] = value;
   }
 }
 
+/// All dtypes, as a regular expression of keys.
+std::string dtypePattern() {
+  std::vector<std::string> names;
+  for (int dtype = 0; dtype <= static_cast<int>(Dtype::kFp4); ++dtype)
+    names.emplace_back(dtypeName(static_cast<Dtype>(dtype)));
+  return "^(" + join(names, "|") + ")$";
+}
+
 void readGemm(TomlTable& figures, Figures& out) {
   TomlTable gemm = figures.table("gemm");
-  for (const std::string& name : gemm.keys()) {
+  const auto keys = gemm.keys({{dtypePattern(), schema::quantity("FLOP/s", kPeaks)}});
+  gemm.finish();
+  for (const std::string& name : keys) {
     auto dtype = dtypeFromName(name);
     if (!dtype.ok())
       gemm.complain(name, dtype.error().message);
-    else if (double rate = 0; gemm.quantity(name.c_str(), "FLOP/s", {1, kMaxRate}, rate))
+    else if (double rate = 0; gemm.quantity(name.c_str(), "FLOP/s", kPeaks, rate))
       out.gemm[*dtype] = rate;
   }
 }
@@ -124,6 +133,8 @@ void readCopies(TomlTable& figures, CopyFigures& out) {
   copies.quantity("host_bidirectional", "B/s", kRate, out.hostBidirectional);
   copies.quantity("peer", "B/s", kRate, out.peer);
   copies.quantity("peer_bidirectional", "B/s", kRate, out.peerBidirectional);
+  copies.describeRule(
+      {{"dependencies", {{"peer", {"peer_bidirectional"}}, {"peer_bidirectional", {"peer"}}}}});
   if (copies.has("peer") != copies.has("peer_bidirectional"))
     copies.complain("peer", "`peer` and `peer_bidirectional` come together");
   copies.quantity("far", "ratio", kPart, out.far);
@@ -199,10 +210,9 @@ double Climate::clockShare(double at) const {
   return std::clamp(allowed / std::max(loadTemperature - idleTemperature, 1e-9), kLeastClockShare, 1.0);
 }
 
-Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes) {
-  MUSTER_TRY(TomlDocument document, TomlDocument::parse(text, path));
-  Complaints complaints(document);
-  TomlTable root(document, "", complaints);
+namespace {
+
+Scenario readScenario(TomlTable& root, int nodes) {
   Scenario scenario;
   readHead(root, scenario);
   readModel(root, scenario.model);
@@ -215,8 +225,22 @@ Result<Scenario> parseScenario(const std::string& text, const std::string& path,
   for (TomlTable& table : root.tables("fault"))
     scenario.faults.push_back(readFault(std::move(table), scenario, nodes));
   root.finish();
+  return scenario;
+}
+
+}  // namespace
+
+Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes) {
+  MUSTER_TRY(TomlDocument document, TomlDocument::parse(text, path));
+  Complaints complaints(document);
+  TomlTable root(document, "", complaints);
+  Scenario scenario = readScenario(root, nodes);
   MUSTER_CHECK_OK(complaints.status());
   return scenario;
+}
+
+Json scenarioSchema() {
+  return schemaDocument("Muster scenario", describeTable([](TomlTable& root) { readScenario(root, 0); }));
 }
 
 Result<Scenario> loadScenario(const std::string& path, int nodes) {

@@ -16,6 +16,9 @@
 
 namespace muster::sim {
 
+constexpr int kMostDevices = 64;  ///< of a node
+constexpr int kMostRails = 64;    ///< of a node
+
 /// The model of one device; all devices of a scenario are of one model.
 struct Model {
   int count = 1;
@@ -111,5 +114,7 @@ struct Scenario {
 Result<Scenario> loadScenario(const std::string& path, int nodes = 0);
 /// The same from text; `path` only names it.
 Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes = 0);
+/// The JSON Schema of these files.
+Json scenarioSchema();
 
 }  // namespace muster::sim

@@ -5,12 +5,15 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "kernels/sim/scenario/scenario.h"
+#include "runner/app/commands/check_report.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
 #include "runner/app/process/print_error.h"
 #include "runner/core/print.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
+#include "runner/judge/waivers.h"
 #include "runner/system/files.h"
 
 namespace muster {
@@ -33,42 +36,75 @@ Result<PlanOutcome> checkInput(const Catalog& catalog, const PlanOptions& option
   return parsePlan(text, lua ? "stdin.lua" : "stdin.toml", catalog, options);
 }
 
+void printPlan(const CheckedPlan& plan) {
+  for (const Diagnostic& diagnostic : plan.outcome.diagnostics) printError(diagnostic.text());
+  if (!plan.valid())
+    return printError(fmt::format("{}: {} error{}", plan.name, plan.errors(), plan.errors() == 1 ? "" : "s"));
+  const Plan& valid = *plan.outcome.plan;
+  printText("{}: valid: plan {}, {} stage{}, {} case{}\n", plan.name, valid.name, valid.stages.size(),
+            valid.stages.size() == 1 ? "" : "s", plan.cases(), plan.cases() == 1 ? "" : "s");
+}
+
+/// Gives each plan to `use` as soon as it has been checked.
+template <typename F>
+Status checkEach(const CheckOptions& options, F use) {
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
+  MUSTER_TRY(const auto profiles, allProfiles(tree, options.skuFolders, &catalog));
+  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets, profiles));
+  for (const std::filesystem::path& path : options.plans) {
+    CheckedPlan plan{path.string(), {}};
+    if (path == "-") {
+      plan.name = "standard input";
+      MUSTER_TRY(plan.outcome, checkInput(catalog, planOptions));
+    } else {
+      plan.outcome = loadPlan(path, catalog, planOptions);
+    }
+    use(plan);
+  }
+  return {};
+}
+
+Result<int> exitCodeFor(const Status& status, bool allValid) {
+  if (!status.ok()) return status.error();
+  return allValid ? kExitAccepted : kExitUsage;
+}
+
+/// The JSON Schema of one kind of file.
+Result<Json> schemaOf(const CheckOptions& options) {
+  if (options.schema == "scenario") return sim::scenarioSchema();
+  if (options.schema == "waivers") return waiversSchema();
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
+  if (options.schema == "profile") return profileSchema(catalog);
+  MUSTER_TRY(const auto profiles, allProfiles(tree, options.skuFolders, &catalog));
+  std::vector<std::string> skus;
+  for (const auto& [name, profile] : profiles) skus.push_back(name);
+  return planSchema(catalog, skus);
+}
+
 }  // namespace
 
-Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
-                         const std::vector<std::string>& sets,
-                         const std::vector<std::filesystem::path>& pluginFolders,
-                         const std::vector<std::filesystem::path>& skuFolders) {
-  MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(const Catalog catalog, describePlugins(tree, pluginFolders, {}));
-  MUSTER_TRY(const auto profiles, allProfiles(tree, skuFolders, &catalog));
-  MUSTER_TRY(const PlanOptions options, planOptionsFrom(sets, profiles));
-  size_t bad = 0;
-  for (const std::filesystem::path& path : plans) {
-    PlanOutcome outcome;
-    if (path == "-") {
-      MUSTER_TRY(outcome, checkInput(catalog, options));
-    } else {
-      outcome = loadPlan(path, catalog, options);
-    }
-    const std::string name = path == "-" ? "standard input" : path.string();
-    size_t mistakes = 0;
-    for (const Diagnostic& diagnostic : outcome.diagnostics) {
-      printError(fmt::format("{}{}", diagnostic.warning ? "warning: " : "", diagnostic.text()));
-      mistakes += diagnostic.warning ? 0 : 1;
-    }
-    if (mistakes > 0 || !outcome.plan) {
-      ++bad;
-      printError(fmt::format("{}: {} error{}", name, mistakes, mistakes == 1 ? "" : "s"));
-      continue;
-    }
-    size_t cases = 0;
-    for (const Stage& stage : outcome.plan->stages) cases += stage.cases.size();
-    printText("{}: valid: plan {}, {} stage{}, {} case{}\n", name, outcome.plan->name,
-              outcome.plan->stages.size(), outcome.plan->stages.size() == 1 ? "" : "s", cases,
-              cases == 1 ? "" : "s");
+Result<int> checkCommand(const CheckOptions& options) {
+  if (!options.schema.empty()) {
+    MUSTER_TRY(const Json schema, schemaOf(options));
+    printJson(schema, 1);
+    return kExitAccepted;
   }
-  return bad == 0 ? kExitAccepted : kExitUsage;
+  CheckReport report;
+  bool allValid = true;
+  const Status status = checkEach(options, [&](const CheckedPlan& plan) {
+    allValid = allValid && plan.valid();
+    if (options.json)
+      report.add(plan);
+    else
+      printPlan(plan);
+  });
+  if (options.json) {
+    if (!status.ok()) report.add(status.error());
+    printJson(report.json(), 2);
+  }
+  return exitCodeFor(status, allValid);
 }
 
 }  // namespace muster

@@ -17,11 +17,17 @@ inline constexpr int kSummaryColumns = 100;  ///< of the summaries that commands
 
 Result<int> runCommand(const RunOptions& options);
 
-/// Prints every mistake of each plan; 2 if there is any.
-Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
-                         const std::vector<std::string>& sets,
-                         const std::vector<std::filesystem::path>& pluginFolders,
-                         const std::vector<std::filesystem::path>& skuFolders);
+struct CheckOptions {
+  std::vector<std::filesystem::path> plans;
+  std::vector<std::string> sets;
+  bool json = false;  ///< one JSON object, also for an error that stops the command
+  std::string
+      schema;  ///< prints the JSON Schema of such files and checks nothing: plan, profile, scenario, waivers
+  std::vector<std::filesystem::path> pluginFolders;
+  std::vector<std::filesystem::path> skuFolders;
+};
+/// Prints every error of each plan; 2 if there is any.
+Result<int> checkCommand(const CheckOptions& options);
 
 struct ExplainOptions {
   std::filesystem::path plan;
@@ -82,9 +88,11 @@ struct ReportOptions {
 /// Renders a record's reports again. Returns the record's exit code.
 Result<int> reportCommand(const ReportOptions& options);
 
-/// Lists plugins, their tests, parameters and metrics; `name` empty: a line each.
+enum class PluginsForm { kText, kJson, kReference };
+/// Lists plugins, their tests, parameters and metrics; `name` empty: one line per plugin. kReference: one
+/// Markdown page.
 Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders,
-                           bool json);
+                           PluginsForm form);
 
 /// Lists the SKU profiles; `name` empty: a line each.
 Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders);

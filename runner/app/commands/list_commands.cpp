@@ -4,6 +4,7 @@
 
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
+#include "runner/app/commands/plugin_reference.h"
 #include "runner/app/process/print_error.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
@@ -15,30 +16,6 @@
 
 namespace muster {
 namespace {
-
-const char* typeName(ParamType type) {
-  switch (type) {
-    case ParamType::kInt:
-      return "int";
-    case ParamType::kFloat:
-      return "float";
-    case ParamType::kBool:
-      return "bool";
-    case ParamType::kString:
-      return "string";
-    case ParamType::kQuantity:
-      return "quantity";
-    case ParamType::kList:
-      return "list";
-  }
-  return "?";
-}
-
-std::string defaultText(const ParamSpec& param) {
-  if (param.type == ParamType::kQuantity && param.defaultValue.is_number())
-    return formatQuantity(param.defaultValue.get<double>(), param.unit);
-  return dumpJson(param.defaultValue);
-}
 
 /// " (1 to 100)", " (copy, scale)" or nothing: what the parameter may be.
 std::string allowedText(const ParamSpec& param) {
@@ -52,8 +29,8 @@ void printTest(const PluginSpec& plugin, const TestSpec& test) {
   printText("  backends {}; scopes {}\n", join(test.backends, ", "), join(test.scopes, ", "));
   printText("  parameters\n");
   for (const ParamSpec& param : test.params) {
-    printText("    {:<18} {:<9} default {:<12} {}{}\n", param.name, typeName(param.type), defaultText(param),
-              param.summary, allowedText(param));
+    printText("    {:<18} {:<9} default {:<12} {}{}\n", param.name, paramTypeName(param.type),
+              defaultText(param), param.summary, allowedText(param));
   }
   printText("  metrics\n");
   for (const MetricSpec& metric : test.metrics) {
@@ -74,7 +51,7 @@ Error unknownName(const char* what, const std::string& name, const std::vector<s
 }  // namespace
 
 Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders,
-                           bool json) {
+                           PluginsForm form) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, folders, {}));
   if (!name.empty() && catalog.plugin(name) == nullptr) {
@@ -91,14 +68,16 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
     std::vector<std::string> tests;
     for (const TestSpec& test : spec.tests) tests.push_back(test.name);
     list.push_back({{"name", known}, {"version", spec.version}, {"path", spec.path}, {"tests", tests}});
-    if (json) continue;
+    if (form != PluginsForm::kText) continue;
     printText("{:<10} {:<8} {:<48} {}\n", known, spec.version, join(tests, ", "), spec.path);
     if (name.empty()) continue;
     for (const TestSpec& test : spec.tests) printTest(spec, test);
   }
   for (const auto& [file, why] : catalog.refused)
     printError(fmt::format("refused: {}: {}", file, why.text()));
-  if (json)
+  if (form == PluginsForm::kReference)
+    printLines(pluginReference(catalog, name));
+  else if (form == PluginsForm::kJson)
     printJson(list, 2);
   else if (name.empty())
     printText("\n`muster plugins NAME` shows a plugin's tests, parameters and metrics.\n");

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "runner/core/mistake.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
@@ -50,8 +51,14 @@ Status Complaints::status() const {
   return Error{ErrorCode::kUsage, join(lines, "\n"), ""};
 }
 
-TomlTable::TomlTable(const TomlDocument& document, std::string pointer, Complaints& complaints)
-    : document_(document), pointer_(std::move(pointer)), complaints_(complaints), json_(&kEmptyTable) {
+TomlTable::TomlTable(const TomlDocument& document, std::string pointer, Complaints& complaints,
+                     TableSchema* schema)
+    : document_(document),
+      pointer_(std::move(pointer)),
+      complaints_(complaints),
+      json_(&kEmptyTable),
+      schema_(schema) {
+  if (describing()) return;
   const Json::json_pointer at(pointer_);
   if (!document.root().contains(at)) return;
   const Json& found = document.root().at(at);
@@ -65,21 +72,44 @@ void TomlTable::complain(const std::string& key, const std::string& message) {
   complaints_.add(key.empty() ? pointer_ : pointerTo(pointer_, key), message);
 }
 
+void TomlTable::describe(const char* key, const Json& value) {
+  if (describing()) schema_->add(key, value);
+}
+
+void TomlTable::describeRule(const Json& rule) {
+  if (describing()) schema_->addRule(rule);
+}
+
 const Json* TomlTable::raw(const char* key) {
   known_.insert(key);
+  describe(key, true);
   auto found = json_->find(key);
   return found == json_->end() ? nullptr : &*found;
 }
 
 bool TomlTable::has(const char* key) {
-  return raw(key) != nullptr;
+  return raw(key) != nullptr || describing();
+}
+
+void TomlTable::schemaVersion(const char* whose) {
+  int version = 0;
+  require("schema");
+  if (integer("schema", {}, version) && version != 1)
+    complain("schema", fmt::format("this Muster reads {} of schema 1, found {}", whose, version));
+  describe("schema", {{"const", 1}});
 }
 
 void TomlTable::require(const char* key) {
+  if (describing()) schema_->require(key);
+  requireHere(key);
+}
+
+void TomlTable::requireHere(const char* key) {
   if (!has(key)) complain("", fmt::format("`{}` is missing", key));
 }
 
 bool TomlTable::text(const char* key, std::string& out) {
+  if (describing()) describe(key, schema::text());
   const Json* value = raw(key);
   if (value == nullptr) return false;
   if (!value->is_string() || trim(value->get<std::string>()).empty()) {
@@ -90,7 +120,40 @@ bool TomlTable::text(const char* key, std::string& out) {
   return true;
 }
 
+bool TomlTable::choice(const char* key, const std::vector<std::string>& allowed, std::string& out) {
+  std::string found;
+  if (!text(key, found)) {
+    if (describing()) describe(key, schema::choice(allowed));
+    return false;
+  }
+  if (contains(allowed, found)) {
+    out = found;
+    return true;
+  }
+  complain(key, Mistake::choice(key, found, allowed).message);
+  return false;
+}
+
+bool TomlTable::variants(const char* key, const std::vector<std::string>& kinds,
+                         const std::function<void(const std::string& kind)>& read) {
+  std::string kind;
+  if (!describing()) {
+    if (!choice(key, kinds, kind)) return false;
+    read(kind);
+    return true;
+  }
+  choice(key, kinds, kind);
+  TableSchema* const own = schema_;
+  for (const std::string& each : kinds) {
+    schema_ = &own->variant(key, each);
+    read(each);
+  }
+  schema_ = own;
+  return true;
+}
+
 bool TomlTable::texts(const char* key, std::vector<std::string>& out) {
+  if (describing()) describe(key, schema::list({{"type", "string"}, {"minLength", 1}}));
   const Json* value = raw(key);
   if (value == nullptr) return false;
   auto isGood = [](const Json& item) { return item.is_string() && !item.get<std::string>().empty(); };
@@ -103,6 +166,7 @@ bool TomlTable::texts(const char* key, std::vector<std::string>& out) {
 }
 
 bool TomlTable::flag(const char* key, bool& out) {
+  if (describing()) describe(key, schema::flag());
   const Json* value = raw(key);
   if (value == nullptr) return false;
   if (!value->is_boolean()) {
@@ -114,10 +178,11 @@ bool TomlTable::flag(const char* key, bool& out) {
 }
 
 bool TomlTable::integer(const char* key, Range range, int& out) {
-  const Json* value = raw(key);
-  if (value == nullptr) return false;
   range.min = std::max(range.min, static_cast<double>(std::numeric_limits<int>::min()));
   range.max = std::min(range.max, static_cast<double>(std::numeric_limits<int>::max()));
+  if (describing()) describe(key, schema::whole(range));
+  const Json* value = raw(key);
+  if (value == nullptr) return false;
   double number = value->is_number_integer() ? value->get<double>() : std::nan("");
   if (!(number >= range.min && number <= range.max)) {
     complain(key, fmt::format("`{}` must be a whole number, {}, found {}", key, rangeText(range, ""),
@@ -129,6 +194,7 @@ bool TomlTable::integer(const char* key, Range range, int& out) {
 }
 
 bool TomlTable::quantity(const char* key, const std::string& unit, Range range, double& out) {
+  if (describing()) describe(key, schema::quantity(unit, range));
   const Json* value = raw(key);
   if (value == nullptr) return false;
   double number = value->is_number() ? value->get<double>() : std::nan("");
@@ -150,12 +216,13 @@ bool TomlTable::quantity(const char* key, const std::string& unit, Range range, 
 
 TomlTable TomlTable::table(const char* key) {
   raw(key);
-  return {document_, pointerTo(pointer_, key), complaints_};
+  return {document_, pointerTo(pointer_, key), complaints_, describing() ? &schema_->table(key) : nullptr};
 }
 
 std::vector<TomlTable> TomlTable::tables(const char* key) {
   const Json* list = raw(key);
   std::vector<TomlTable> out;
+  if (describing()) out.emplace_back(document_, pointerTo(pointer_, key), complaints_, &schema_->item(key));
   if (list == nullptr) return out;
   if (!list->is_array()) {
     complain(key,
@@ -168,19 +235,31 @@ std::vector<TomlTable> TomlTable::tables(const char* key) {
   return out;
 }
 
-std::vector<std::string> TomlTable::keys() {
+std::vector<std::string> TomlTable::keys(const std::vector<std::pair<std::string, Json>>& patterns) {
   std::vector<std::string> out;
+  if (describing())
+    for (const auto& [pattern, value] : patterns) schema_->addPattern(pattern, value);
   for (const auto& [key, value] : json_->items()) out.push_back(key);
   known_.insert(out.begin(), out.end());
   return out;
 }
 
 void TomlTable::finish() {
+  if (describing()) schema_->close();
   std::vector<std::string> known(known_.begin(), known_.end());
   for (const auto& [key, value] : json_->items()) {
     if (known_.count(key) == 0)
       complain(key, fmt::format("unknown key \"{}\"{}", printable(key), didYouMean(key, known)));
   }
+}
+
+Json describeTable(const std::function<void(TomlTable& table)>& read) {
+  const TomlDocument none;
+  Complaints ignored(none);
+  TableSchema schema;
+  TomlTable table(none, "", ignored, &schema);
+  read(table);
+  return schema.json();
 }
 
 }  // namespace muster

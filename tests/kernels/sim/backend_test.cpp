@@ -66,7 +66,7 @@ TEST_F(SimBackendModule, WantsAScenario) {
 TEST_F(SimBackendModule, PassesOnWhatIsWrongWithAScenario) {
   auto backend = loadBackend("sim", options("[[fault]]\nkind = \"nope\"\ndevice = 0\n"));
   ASSERT_FALSE(backend.ok());
-  EXPECT_THAT(backend.error().text(), HasSubstr("there is no fault \"nope\""));
+  EXPECT_THAT(backend.error().text(), HasSubstr("found \"nope\""));
 }
 
 }  // namespace

@@ -84,8 +84,7 @@ xid = 79
 }
 
 TEST(Scenario, NamesTheNearestFaultWorkAndKey) {
-  expectMistake("[[fault]]\nkind = \"slwo\"\ndevice = 0\n",
-                "there is no fault \"slwo\"; did you mean \"slow\"?");
+  expectMistake("[[fault]]\nkind = \"slwo\"\ndevice = 0\n", "found \"slwo\"; did you mean \"slow\"?");
   expectMistake("[[fault]]\nkind = \"hang\"\ndevice = 0\nops = [\"gem\"]\n", "did you mean \"gemm\"?");
   expectMistake("[[fault]]\nkind = \"hang\"\ndevcie = 0\ndevice = 0\n", "did you mean \"device\"?");
   expectMistake("[climate]\nidle_temprature = 3\n", "did you mean \"idle_temperature\"?");

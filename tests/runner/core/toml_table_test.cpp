@@ -115,5 +115,53 @@ TEST(TomlTable, SaysWhichKeyIsMissing) {
   EXPECT_THAT(complaintsOf("", [](TomlTable& t) { t.require("name"); }), HasSubstr("`name` is missing"));
 }
 
+/// What one reader asks for, in both forms.
+void readMachine(TomlTable& t) {
+  int count = 0;
+  bool flag = false;
+  double rate = 0;
+  t.require("count");
+  t.integer("count", {1, 8}, count);
+  t.quantity("rate", "Hz", {0, 10}, rate);
+  if (t.has("inner")) {
+    TomlTable inner = t.table("inner");
+    inner.flag("on", flag);
+    inner.finish();
+  }
+  for (TomlTable& one : t.tables("fault"))
+    one.variants("kind", {"slow", "dead"}, [&](const std::string& kind) {
+      if (kind == "slow") one.require("factor");
+      one.finish();
+    });
+  t.finish();
+}
+
+TEST(TomlTable, DescribesWhatItReads) {
+  const Json schema = describeTable(readMachine);
+  EXPECT_EQ(schema["properties"]["count"], (Json{{"type", "integer"}, {"minimum", 1}, {"maximum", 8}}));
+  EXPECT_EQ(schema["properties"]["rate"]["anyOf"][0]["maximum"], 10);
+  EXPECT_EQ(schema["properties"]["inner"]["properties"]["on"], (Json{{"type", "boolean"}}));
+  EXPECT_EQ(schema["properties"]["inner"]["additionalProperties"], false);
+  EXPECT_EQ(schema["required"], Json::array({"count"}));
+  EXPECT_EQ(schema["additionalProperties"], false);
+  const Json& fault = schema["properties"]["fault"]["items"]["allOf"];
+  ASSERT_EQ(fault.size(), 3u);
+  EXPECT_EQ(fault[0]["properties"]["kind"]["enum"], Json::array({"slow", "dead"}));
+  EXPECT_EQ(fault[1]["if"]["properties"]["kind"]["const"], "slow");
+  EXPECT_EQ(fault[1]["then"]["required"], Json::array({"factor"}));
+  EXPECT_FALSE(fault[2]["then"]["properties"].contains("factor"));
+}
+
+TEST(TomlTable, ReadsAsItDescribes) {
+  EXPECT_EQ(
+      complaintsOf("count = 3\nrate = \"5 Hz\"\n[inner]\non = true\n[[fault]]\nkind = \"slow\"\nfactor = 1\n",
+                   readMachine),
+      "");
+  EXPECT_THAT(complaintsOf("count = 3\n[[fault]]\nkind = \"dead\"\nfactor = 1\n", readMachine),
+              HasSubstr("unknown key \"factor\""));
+  EXPECT_THAT(complaintsOf("count = 3\n[[fault]]\nkind = \"slwo\"\n", readMachine),
+              HasSubstr("`kind` must be one of slow, dead, found \"slwo\"; did you mean \"slow\"?"));
+}
+
 }  // namespace
 }  // namespace muster

@@ -22,8 +22,8 @@ Expanded expanded(const std::string& toml, const std::string& measured = "") {
   EXPECT_TRUE(document.ok()) << document.error().text();
   ExpectationUser user;
   user.name = "compute.gemm";
-  user.complain = [&](const std::string& pointer, const std::string& message) {
-    result.problems += pointer + ": " + message + "\n";
+  user.complain = [&](const std::string& pointer, const Mistake& mistake) {
+    result.problems += pointer + ": " + mistake.message + "\n";
   };
   if (!measured.empty())
     user.measures = [&](const std::string& metric) {
@@ -161,8 +161,8 @@ TEST(ExpectationSets, GiveWhatTheirUsersAskForInGeneratedDocuments) {
       wanted.push_back(table);
     }
     ExpectationUser user;
-    user.complain = [](const std::string& pointer, const std::string& message) {
-      FAIL() << pointer << message;
+    user.complain = [](const std::string& pointer, const Mistake& mistake) {
+      FAIL() << pointer << mistake.message;
     };
     const auto found = expandExpectations({{"expectations", sets}, {"expect", list}}, "/expect", user);
     ASSERT_EQ(found.size(), wanted.size());

@@ -60,8 +60,8 @@ Read readJson(const std::string& text, bool provenance = false, bool withCatalog
   frame.provenance = provenance;
   Read read;
   read.expectations =
-      readExpectation(*parseJson(text), frame, [&](const std::string& key, const std::string& message) {
-        read.complaints.push_back(key + ": " + message);
+      readExpectation(*parseJson(text), frame, [&](const std::string& key, const Mistake& mistake) {
+        read.complaints.push_back(key + ": " + mistake.message);
       });
   return read;
 }
@@ -186,8 +186,9 @@ TEST(ExpectationReader, SaysWhatIsNotFinite) {
     ExpectationFrame frame;
     frame.catalog = &catalog;
     std::vector<std::string> complaints;
-    (void)readExpectation(Json{{"metric", "p.gemm_throughput"}, {"max", value}}, frame,
-                          [&](const std::string&, const std::string& text) { complaints.push_back(text); });
+    (void)readExpectation(
+        Json{{"metric", "p.gemm_throughput"}, {"max", value}}, frame,
+        [&](const std::string&, const Mistake& mistake) { complaints.push_back(mistake.message); });
     EXPECT_THAT(complaints, Contains(fmt::format("`max` must be a finite number, found {}", name)));
   }
 }

@@ -142,7 +142,7 @@ TEST(Cases, OfMuchTextAreRefusedBeforeTheyAreMade) {
   for (int i = 0; i < 9000; ++i) sizes += std::to_string(8192 + i) + ",";
   const PlanOutcome outcome = parseToml(stage + "[" + sizes + "]\n");
   ASSERT_EQ(outcome.diagnostics.size(), 1u);
-  EXPECT_NE(outcome.diagnostics[0].message.find("bytes of parameters each are too much for one plan"),
+  EXPECT_NE(outcome.diagnostics[0].mistake.message.find("bytes of parameters each are too much for one plan"),
             std::string::npos)
       << outcome.diagnostics[0].text();
 }

@@ -66,7 +66,7 @@ TEST(LuaSandbox, RefusesBytecode) {
   Diagnostics diagnostics;
   EXPECT_FALSE(evaluated(chunk, diagnostics).has_value());
   ASSERT_TRUE(diagnostics.hasErrors());
-  EXPECT_NE(diagnostics.sorted()[0].message.find("binary chunk"), std::string::npos);
+  EXPECT_NE(diagnostics.sorted()[0].mistake.message.find("binary chunk"), std::string::npos);
 }
 
 TEST(LuaSandbox, ShowsNoAddress) {
