@@ -302,8 +302,8 @@ Status NodeRun::runStages(const Journal* earlier) {
         interrupted = &it->second;
     MUSTER_TRY(StageOutcome outcome, runOne(stage, interrupted));
     waive(outcome);
-    // An interrupted stage is not finished, nor is one that had no time or that a partial run leaves out: it is
-    // in this record, and a resumed run looks at it again.
+    // An interrupted stage is not finished, nor is one that had no time or that a partial run leaves out: it
+    // is in this record, and a resumed run looks at it again.
     if (contains(postponed_, stage.name) || leavesOut(stage.name)) {
       add(outcome.record, outcome.accounting);
     } else if (node_.cancelled->load()) {
