@@ -149,6 +149,13 @@ TEST_F(PartialRun, StaysPartialWhenItIsJudgedAgainOrResumed) {
   EXPECT_EQ(record("a").acceptance, Acceptance::kPartial);
   EXPECT_EQ(record("a").selection.devices, std::vector<std::string>{"gpu3"});
 
+  auto journal = readWhole(dir_.path() / "a/journal.jsonl");
+  journal.replace(journal.find("[\"gpu3\"]"), 8, "[]");
+  dir_.write("a/journal.jsonl", journal);
+  const auto edited = runMuster({"run", "--resume", path("a")});
+  EXPECT_EQ(edited.exitCode, 2) << edited.out;
+  EXPECT_THAT(edited.err, HasSubstr("ran on a part of the devices"));
+
   run("h100x8-healthy", "whole", {});
   fs::remove(path("whole") + "/record.json");
   const auto whole = runMuster({"run", "--resume", path("whole"), "--only", "gemm"});

@@ -140,6 +140,23 @@ Status checkSamePlan(const fs::path& asked, const Json& run) {
       asked.string()};
 }
 
+/// Fails where finished stages ran on a part of the devices, and the options say that all took part.
+Status checkSameDevices(const Journal& journal, const Selection& selection) {
+  if (!selection.devices.empty()) return {};
+  for (const JournalStage& entry : journal.stages) {
+    bool peersMissing = false;
+    JsonReader(entry.stage.evidence, "evidence").optional("peers_missing", peersMissing);
+    if (peersMissing)
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("stage {} ran on a part of the devices (--device), and the journal's first line "
+                      "names none: it was edited; start a new run with --out",
+                      printable(entry.stage.name, 80)),
+          "journal.jsonl"};
+  }
+  return {};
+}
+
 /// Fails where plan, waivers or scenario are no longer those that the run was started with.
 Status checkFrozenInputs(const Json& run) {
   std::string scenario, file, digest;
@@ -243,6 +260,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_CHECK_OK(checkSamePlan(asked.plan, journal.run));
   MUSTER_CHECK_OK(checkFrozenInputs(journal.run).context(asked.resume.string()));
   MUSTER_TRY(const RunOptions options, frozenOptions(journal.run, asked));
+  MUSTER_CHECK_OK(checkSameDevices(journal, options.selection).context(asked.resume.string()));
   MUSTER_TRY(RunSetup setup, prepare(options, view));
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets, {}));  // the profile is frozen
   MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,

@@ -306,8 +306,8 @@ Status NodeRun::runStages(const Journal* earlier) {
       outcome.record.log.emplace_back(
           "the run was killed while this stage ran: what it had measured by then is lost, and it ran again");
     waive(outcome);
-    // An interrupted stage is not finished, nor is one that had no time or that a partial run leaves out: it is
-    // in this record, and a resumed run looks at it again.
+    // An interrupted stage is not finished, nor is one that had no time or that a partial run leaves out: it
+    // is in this record, and a resumed run looks at it again.
     if (contains(postponed_, stage.name) || leavesOut(stage.name)) {
       add(outcome.record, outcome.accounting);
     } else if (node_.cancelled->load()) {
