@@ -80,7 +80,7 @@ TEST(Reference, SchemasArePrintedAsTheyAreInstalled) {
   for (const std::string kind : {"plan", "profile", "scenario", "waivers"}) {
     const auto result = runMuster({"check", "--schema", kind});
     EXPECT_EQ(result.exitCode, 0) << result.err;
-    EXPECT_TRUE(result.out == readWhole(distDir() / "share/muster/schemas" / (kind + ".json"))) << kind;
+    EXPECT_TRUE(result.out == readWhole(distDir() / "share/muster/plans/schemas" / (kind + ".json"))) << kind;
   }
 }
 

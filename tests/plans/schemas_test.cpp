@@ -326,7 +326,7 @@ Json changed(Json json, const std::string& pointer, const std::string& change) {
   return nullptr;
 }
 
-/// What a schema cannot say; schemas/README.md explains each. Parts of the readers' messages.
+/// What a schema cannot say; plans/schemas/README.md explains each. Parts of the readers' messages.
 const char* const kBeyondSchemas[] = {
     // names that another part of the file must have
     "which is not a stage of this plan", "no set \"", "uses itself", "the name is already used",
@@ -443,7 +443,7 @@ TEST(Schemas, QuantitiesAreThoseThatAreRead) {
 TEST(Schemas, TheInstalledOnesAreUpToDate) {
   const char* write = std::getenv("MUSTER_WRITE_GOLDEN");
   for (const char* name : {"plan", "profile", "scenario", "waivers"}) {
-    const fs::path path = testing::sourceDir() / "schemas" / (std::string(name) + ".json");
+    const fs::path path = testing::sourceDir() / "plans" / "schemas" / (std::string(name) + ".json");
     const std::string text = kind(name).schema.dump(1, ' ', true) + "\n";
     if (write != nullptr && *write == '1')
       std::ofstream(path) << text;
@@ -458,7 +458,7 @@ TEST(Schemas, TheInstalledOnesAreUpToDate) {
 TEST(Schemas, ShippedFilesNameTheirSchema) {
   for (const File& file : shippedFiles()) {
     const std::string text = testing::readWhole(file.path);
-    const std::string folder = file.kind == "plan" ? "../schemas/" : "../../schemas/";
+    const std::string folder = file.kind == "plan" ? "schemas/" : "../schemas/";
     const size_t at = text.find("\n#:schema " + folder + file.kind + ".json\n");
     EXPECT_LT(at, text.find("\nschema = 1")) << file.path;
   }
