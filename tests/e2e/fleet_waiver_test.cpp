@@ -39,6 +39,7 @@ TEST_F(FleetWaiver, CoversAKnownFailureAndIsSeen) {
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("Waivers (1)"));
   EXPECT_THAT(result.out, HasSubstr("approved by J. Doe"));
+  EXPECT_THAT(result.out, HasSubstr("ACCEPTED WITH CONCESSIONS"));
   const Json fleet = run_.json();
   EXPECT_EQ(fleet["accounting"]["counts"]["fail"], 0);
   EXPECT_GE(fleet["accounting"]["counts"]["waived"], 1);
@@ -48,7 +49,8 @@ TEST_F(FleetWaiver, CoversAKnownFailureAndIsSeen) {
   EXPECT_EQ(fleet["nodes"][2]["state"], "accepted");
   EXPECT_EQ(fleet["nodes"][2]["deviations"][0]["outcome"], "waived");
   const std::string html = readWhole(run_.path() / "out/fleet.html");
-  for (const char* part : {"card on order", "J. Doe", "known.toml", "applied"})
+  for (const char* part : {"card on order", "J. Doe", "known.toml", "applied", "ACCEPTED WITH CONCESSIONS",
+                           "sim-node-0002, gpu5", "approved by J. Doe, until "})
     EXPECT_THAT(html, HasSubstr(part));
 }
 

@@ -139,6 +139,19 @@ class Merging {
         put(i, static_cast<size_t>(cause - drafts_.begin()));
   }
 
+  /// With --reject-outliers an outlier blocks acceptance.
+  void gradeRejectedOutliers() {
+    if (!fleet_.rejectOutliers) return;
+    for (Draft& draft : drafts_) {
+      if (draft.suspect == nullptr || !draft.suspect->byPeers || blocks(*draft.suspect)) continue;
+      if (std::none_of(draft.nodes.begin(), draft.nodes.end(),
+                       [&](const auto& name) { return isRejected(name); }))
+        continue;
+      draft.grade = std::min(draft.grade, FindingClass::kLimit);
+      draft.incident.repair = draft.suspect->kind == SuspectKind::kDevice ? Repair::kGpu : Repair::kNode;
+    }
+  }
+
   void mergeNodes() {
     for (const auto& [node, list] : byNode_) mergeNode(list);
   }
@@ -189,6 +202,11 @@ class Merging {
           cause.kind == SuspectKind::kRail && s->kind == SuspectKind::kDevice && s->what == cause.what;
       if (below || onRail) put(i, into);
     }
+  }
+
+  [[nodiscard]] bool isRejected(const std::string& name) const {
+    const auto at = nodes_.find(name);
+    return at != nodes_.end() && at->second->state == NodeState::kRejected;
   }
 
   [[nodiscard]] std::string rackOf(const std::string& name) const {
@@ -268,10 +286,16 @@ Draft openDraft(const FleetNode& node) {
 }
 
 void Merging::addOpenNodes() {
-  const bool anyCause = !drafts_.empty();
+  std::set<std::string> named;
+  for (const Draft& draft : drafts_)
+    if (!draft.gone && urgencyOf(draft.grade) != Urgency::kC)
+      named.insert(draft.nodes.begin(), draft.nodes.end());
+  const bool anyCause = std::any_of(drafts_.begin(), drafts_.end(), [](const Draft& draft) {
+    return !draft.gone && urgencyOf(draft.grade) != Urgency::kC;
+  });
   std::map<std::pair<NodeState, std::string>, std::vector<const FleetNode*>> open;
   for (const FleetNode& node : fleet_.nodes)
-    if (node.state != NodeState::kAccepted && !byNode_.contains(node.name) &&
+    if (node.state != NodeState::kAccepted && !named.contains(node.name) &&
         !(anyCause && node.state == NodeState::kAffected))
       open[{node.state, node.reason}].push_back(&node);
   for (const auto& [why, nodes] : open) {
@@ -335,6 +359,7 @@ std::vector<Incident> findIncidents(const Fleet& fleet) {
   merging.mergeCommonCauses();
   merging.mergeGroups();
   merging.mergeNodes();
+  merging.gradeRejectedOutliers();
   merging.addOpenNodes();
   merging.addWaivers();
   std::vector<Draft> drafts = std::move(merging).take();

@@ -92,6 +92,8 @@ TEST(Fleet, RejectsOutliersWhenAsked) {
   const Fleet fleet = folder.assess(options);
   EXPECT_EQ(fleet.exitCode, 1);
   EXPECT_THAT(nodeOf(fleet, "n7").reason, HasSubstr("statistical outlier"));
+  ASSERT_EQ(fleet.incidents.size(), 1u);
+  EXPECT_TRUE(fleet.incidents.front().blocks()) << "an outlier that is rejected blocks";
 }
 
 TEST(Fleet, DoesNotTakeAUniformlySlowFleetForHealthy) {
