@@ -73,7 +73,8 @@ class Reader {
     waiver.at = document_.place(table.pointer());
     for (const char* key : {"metric", "reason", "approver", "expires"}) table.require(key);
     // A part keeps its weakness in every stage that measures the metric; a node without a serial is too much.
-    if (!table.has("serial") || table.has("stage")) table.require("stage");
+    if (!table.has("serial")) table.require("stage");
+    table.describeRule(schema::hasOneOf({"stage", "serial"}));
     table.text("stage", waiver.stage);
     table.text("metric", waiver.metric);
     table.text("device", waiver.device);

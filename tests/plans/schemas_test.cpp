@@ -444,7 +444,7 @@ TEST(Schemas, TheInstalledOnesAreUpToDate) {
   const char* write = std::getenv("MUSTER_WRITE_GOLDEN");
   for (const char* name : {"plan", "profile", "scenario", "waivers"}) {
     const fs::path path = testing::sourceDir() / "plans" / "schemas" / (std::string(name) + ".json");
-    const std::string text = kind(name).schema.dump(1, ' ', true) + "\n";
+    const std::string text = kind(name).schema.dump(-1, ' ', true) + "\n";
     if (write != nullptr && *write == '1')
       std::ofstream(path) << text;
     else

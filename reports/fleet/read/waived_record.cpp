@@ -30,7 +30,8 @@ Waiver waiverOf(Fields& fields, Failures& failures) {
     waiver.where.emplace(bounded(key, kWaiverTextBytes), bounded(text, kReasonBytes));
   }
   if (waiver.node.empty() && waiver.serial.empty()) failures.fail("list", "a waiver names no node or serial");
-  if (waiver.stage.empty() && waiver.serial.empty()) failures.fail("list", "a waiver names no stage or serial");
+  if (waiver.stage.empty() && waiver.serial.empty())
+    failures.fail("list", "a waiver names no stage or serial");
   return waiver;
 }
 

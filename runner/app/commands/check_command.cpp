@@ -88,7 +88,7 @@ Result<Json> schemaOf(const CheckOptions& options) {
 Result<int> checkCommand(const CheckOptions& options) {
   if (!options.schema.empty()) {
     MUSTER_TRY(const Json schema, schemaOf(options));
-    printJson(schema, 1);
+    printJson(schema, -1);
     return kExitAccepted;
   }
   CheckReport report;

@@ -29,7 +29,7 @@ struct Journal {
   std::vector<JournalStage> stages;
   std::map<std::string, StageRecord> interrupted;  ///< by name: stages that had failed something by then
   std::string killedIn;  ///< stage that was running when the run was killed; empty: none
-  int starts = 0;                                  ///< how often the run was started or resumed
+  int starts = 0;        ///< how often the run was started or resumed
 };
 
 /// A run folder that is held by this process. Layout: journal.jsonl, plan.*, artifacts/, requests/, output/,

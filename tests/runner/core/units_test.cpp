@@ -122,8 +122,8 @@ TEST(ParseDuration, MustBeFiniteAndNotNegative) {
 }
 
 TEST(BaseUnits, AreKnownByTheirExactName) {
-  for (const char* unit : {"FLOP/s", "OP/s", "B/s", "B", "s", "Hz", "W", "degC", "ratio", "number", "count", "bool",
-                           "count/s", "samples/s", "text"})
+  for (const char* unit : {"FLOP/s", "OP/s", "B/s", "B", "s", "Hz", "W", "degC", "ratio", "number", "count",
+                           "bool", "count/s", "samples/s", "text"})
     EXPECT_TRUE(isBaseUnit(unit)) << unit;
   for (const char* unit : {"", "GB", "ms", "%", "flop/s", "°C"}) EXPECT_FALSE(isBaseUnit(unit)) << unit;
 }
@@ -148,13 +148,12 @@ INSTANTIATE_TEST_SUITE_P(
                       Shown{1536, "B", "1.5 KiB"}, Shown{0, "B/s", "0 B/s"}, Shown{-2e9, "B/s", "-2 GB/s"},
                       Shown{1.98e9, "Hz", "1.98 GHz"}, Shown{700, "W", "700 W"}, Shown{85, "degC", "85 °C"},
                       Shown{0.031, "ratio", "3.1%"}, Shown{1, "ratio", "100%"},
-                      Shown{5.972, "number", "5.972"},
-                      Shown{12345, "count", "12345"}, Shown{0.5, "count", "0.5"},
-                      Shown{14000, "samples/s", "14000 samples/s"}, Shown{1, "bool", "true"},
-                      Shown{0, "bool", "false"}, Shown{300, "s", "5m"}, Shown{5400, "s", "1h30m"},
-                      Shown{86400, "s", "1d"}, Shown{59.99999, "s", "1m"}, Shown{1.5, "s", "1.5s"},
-                      Shown{0.25, "s", "250ms"}, Shown{1e-5, "s", "10us"}, Shown{3e-9, "s", "3ns"},
-                      Shown{0, "s", "0s"}, Shown{-90, "s", "-1m30s"},
+                      Shown{5.972, "number", "5.972"}, Shown{12345, "count", "12345"},
+                      Shown{0.5, "count", "0.5"}, Shown{14000, "samples/s", "14000 samples/s"},
+                      Shown{1, "bool", "true"}, Shown{0, "bool", "false"}, Shown{300, "s", "5m"},
+                      Shown{5400, "s", "1h30m"}, Shown{86400, "s", "1d"}, Shown{59.99999, "s", "1m"},
+                      Shown{1.5, "s", "1.5s"}, Shown{0.25, "s", "250ms"}, Shown{1e-5, "s", "10us"},
+                      Shown{3e-9, "s", "3ns"}, Shown{0, "s", "0s"}, Shown{-90, "s", "-1m30s"},
                       Shown{std::numeric_limits<double>::quiet_NaN(), "s", "nan"},
                       Shown{-std::numeric_limits<double>::infinity(), "B", "-inf"}));
 
@@ -169,8 +168,8 @@ void expectRoundTrip(double value, const std::string& unit) {
 TEST(FormatQuantity, RoundTripsInEveryUnit) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> exponent(-9, 18);
-  for (const char* unit :
-       {"FLOP/s", "OP/s", "B/s", "B", "s", "Hz", "W", "degC", "ratio", "number", "count", "count/s", "samples/s"})
+  for (const char* unit : {"FLOP/s", "OP/s", "B/s", "B", "s", "Hz", "W", "degC", "ratio", "number", "count",
+                           "count/s", "samples/s"})
     for (int i = 0; i < 500; ++i) expectRoundTrip(std::pow(10, exponent(random)), unit);
 }
 

@@ -23,8 +23,8 @@ struct NcclTable {
     const double micros = static_cast<double>(bytes) / (rate * 1e3);
     const std::string half =
         fmt::format("  {:7.2f}  {:6.2f}  {:6.2f}  {:>6}", micros, rate, rate * factor(), wrong);
-    return fmt::format("{:12}  {:12}  {:>8}  {:>6}  {:>6}{}{}\n", bytes, bytes / 4, "float", "sum", root, half,
-                       half);
+    return fmt::format("{:12}  {:12}  {:>8}  {:>6}  {:>6}{}{}\n", bytes, bytes / 4, "float", "sum", root,
+                       half, half);
   }
   [[nodiscard]] std::string head() const {
     std::string text =
