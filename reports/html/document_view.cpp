@@ -13,35 +13,6 @@
 namespace muster {
 namespace {
 
-/// An empty value is a blank to be filled in by hand.
-View fieldView(const std::string& name, const std::string& value) {
-  View view;
-  view.text("name", name).text("value", printable(value, kLongestText)).flag("blank", value.empty());
-  return view;
-}
-
-/// "ATR-2026-0117, rev. 1".
-std::string numberText(const AcceptanceDocument& document) {
-  if (document.revision.empty()) return document.number;
-  return document.number + (document.number.empty() ? "rev. " : ", rev. ") + document.revision;
-}
-
-std::string pairText(const std::string& a, const std::string& b) {
-  return a + (a.empty() || b.empty() ? "" : ", ") + b;
-}
-
-/// "2026-11-22 02:17 to 02:22 UTC"; both dates where they differ.
-std::string windowText(const Record& record) {
-  const auto minutes = [](double time) {
-    std::string text = formatUtc(time).substr(0, 16);
-    if (text.size() > 10) text[10] = ' ';
-    return text;
-  };
-  const std::string begin = minutes(record.started), end = minutes(record.finished);
-  const bool sameDay = begin.substr(0, 10) == end.substr(0, 10) && end.size() > 11;
-  return fmt::format("{} to {} UTC", begin, sameDay ? end.substr(11) : end);
-}
-
 /// "8 × NVIDIA H100 80GB HBM3".
 std::string devicesText(const Record& record) {
   std::map<std::string, size_t> counts;
@@ -66,13 +37,10 @@ void addDocument(View& page, const Record& record, const AcceptanceDocument& doc
                          fieldView("Contract, site", pairText(document.contract, document.site)),
                          fieldView("Supplier", document.supplier), fieldView("Customer", document.customer),
                          fieldView("Node, run", pairText(record.node, record.runId)),
-                         fieldView("Tested", windowText(record)),
+                         fieldView("Tested", windowText(record.started, record.finished)),
                          fieldView("Plan, profile", pairText(record.plan.name, profile)),
                          fieldView("Scope", document.scope.empty() ? devicesText(record) : document.scope)});
-  page.text("exclusions", join(document.exclusions, "; "));
-  page.list("signers", {fieldView("Supplier", document.supplier), fieldView("Customer", document.customer),
-                        fieldView("Witness", document.witness)});
-  page.text("document_sha256", document.sha256);
+  addSigners(page, document);
 }
 
 }  // namespace muster

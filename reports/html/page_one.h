@@ -6,13 +6,13 @@
 #include <string>
 
 #include "reports/acceptance/acceptance_document.h"
+#include "reports/html/document_fields.h"
 #include "reports/html/view.h"
 #include "runner/record/record.h"
 
 namespace muster {
 
-inline constexpr size_t kLongestText = 120;  ///< bytes of a line
-inline constexpr size_t kLongestCell = 64;   ///< bytes of a table's cell
+inline constexpr size_t kLongestCell = 64;  ///< bytes of a table's cell
 
 /// Number, contract, parties, node, test window: what the record knows, and blanks for what it does not.
 void addDocument(View& page, const Record& record, const AcceptanceDocument& document);

@@ -208,9 +208,9 @@ TEST(Baseline, TakesTheBaseFromTheProfileOfMostNodes) {
   const std::string out = (dir.path() / "x.toml").string();
   copyIncluded("skus", dir.path() / "skus");
   const std::string lax =
-      replaced(readWhole(plan("skus/common/hgx.toml")), "max = 10000\n", "max = 1000000000\n");
+      replaced(readWhole(plan("skus/common/gpu.toml")), "max = 10000\n", "max = 1000000000\n");
   ASSERT_TRUE(has(lax, "max = 1000000000\n"));
-  dir.write("skus/common/hgx.toml", lax);
+  dir.write("skus/common/gpu.toml", lax);
   dir.write("skus/h100-sxm5-80gb.toml", readWhole(plan("skus/h100-sxm5-80gb.toml")));
   const std::string odd = (dir.path() / "odd").string();
   runMuster({"run", fleet().planFile, "--simulate", scenario("h100x8-healthy"), "--nodes", "5", "--skus",

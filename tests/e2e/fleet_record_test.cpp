@@ -71,12 +71,12 @@ TEST_F(FleetRecord, OfOneScopeNeedsTheOtherAndWhatGroupsShareCountsOnce) {
 
 TEST_F(FleetRecord, OfARunThatWasCutIsNamedWithTheCommandThatGoesOn) {
   ASSERT_EQ(run_.simulate(3, "", {"--fleet-id", "monday"}).exitCode, 0);
-  // What a crash leaves: the journal up to a stage, and a torn line.
+  // What a crash leaves: the journal up to the second stage, and a truncated line.
   const fs::path folder = record(1).parent_path();
   const std::string journal = readWhole(folder / "journal.jsonl");
   for (const char* file : {"record.json", "report.html", "junit.xml"}) fs::remove(folder / file);
   size_t end = 0;
-  for (int line = 0; line < 3; ++line) end = journal.find('\n', end) + 1;
+  for (int line = 0; line < 4; ++line) end = journal.find('\n', end) + 1;
   std::ofstream(folder / "journal.jsonl") << journal.substr(0, end + 40);
   auto result = run_.judge(3);
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;

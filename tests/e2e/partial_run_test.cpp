@@ -85,7 +85,7 @@ TEST_F(PartialRun, MeasuresOnlyTheStageAndTheDevice) {
   EXPECT_THAT(result.out, HasSubstr(" PARTIAL "));
   EXPECT_THAT(readWhole(dir_.path() / "a/report.html"), HasSubstr("PARTIAL RUN"));
   EXPECT_THAT(readWhole(dir_.path() / "a/junit.xml"),
-              HasSubstr("<error message=\"partial: partial run: only"));
+              HasSubstr("<error message=\"PARTIAL: partial run: only"));
 }
 
 TEST_F(PartialRun, IsRejectedForWhatItFailed) {

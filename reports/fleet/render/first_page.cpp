@@ -6,36 +6,13 @@
 #include <array>
 
 #include "reports/fleet/render/fleet_sections.h"
+#include "reports/html/document_fields.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/record/deviations.h"
 
 namespace muster::fleet {
 namespace {
-
-/// An empty value is a blank to be filled in by hand.
-View fieldView(const std::string& name, const std::string& value) {
-  View view;
-  view.text("name", name).text("value", printable(value, 300)).flag("blank", value.empty());
-  return view;
-}
-
-std::string pairText(const std::string& a, const std::string& b) {
-  return a + (a.empty() || b.empty() ? "" : ", ") + b;
-}
-
-/// "2026-11-22 01:10 to 02:24 UTC"; both dates where they differ.
-std::string windowText(const Fleet& fleet) {
-  if (!(fleet.started > 0)) return "";
-  const auto minutes = [](double time) {
-    std::string text = formatUtc(time).substr(0, 16);
-    if (text.size() > 10) text[10] = ' ';
-    return text;
-  };
-  const std::string begin = minutes(fleet.started), end = minutes(fleet.finished);
-  const bool sameDay = begin.substr(0, 10) == end.substr(0, 10) && end.size() > 11;
-  return fmt::format("{} to {} UTC", begin, sameDay ? end.substr(11) : end);
-}
 
 std::string skuText(const Fleet& fleet) {
   std::map<std::string, size_t> counts;
@@ -132,19 +109,15 @@ std::string conditionsText(const Fleet& fleet) {
 }  // namespace
 
 void addFirstPage(View& page, const Fleet& fleet, const AcceptanceDocument& document) {
-  const std::string number =
-      pairText(document.number, document.revision.empty() ? "" : "rev. " + document.revision);
-  page.list(
-      "document",
-      {fieldView("Document", number), fieldView("Contract, site", pairText(document.contract, document.site)),
-       fieldView("Supplier", document.supplier), fieldView("Customer", document.customer),
-       fieldView("Tested", windowText(fleet)),
-       fieldView("Plan, profile", pairText(fleet.planName, skuText(fleet))),
-       fieldView("Expected nodes", fleet.expectedFrom), fieldView("Scope", document.scope)});
-  page.list("signers", {fieldView("Supplier", document.supplier), fieldView("Customer", document.customer),
-                        fieldView("Witness", document.witness)});
+  page.list("document",
+            {fieldView("Document", numberText(document)),
+             fieldView("Contract, site", pairText(document.contract, document.site)),
+             fieldView("Supplier", document.supplier), fieldView("Customer", document.customer),
+             fieldView("Tested", windowText(fleet.started, fleet.finished)),
+             fieldView("Plan, profile", pairText(fleet.planName, skuText(fleet))),
+             fieldView("Expected nodes", fleet.expectedFrom), fieldView("Scope", document.scope)});
+  addSigners(page, document);
   page.text("conditions", conditionsText(fleet));
-  page.text("exclusions", join(document.exclusions, "; ")).text("document_sha256", document.sha256);
   page.text("verdict", verdictText(fleet)).text("sentence", summarySentence(fleet));
   std::vector<std::string> counts;
   for (int i = kNodeStateCount - 1; i >= 0; --i)
