@@ -251,7 +251,7 @@ TEST(RealReport, PrintsNoSimulatedOnAnyPage) {
   Browser browser;
   browser.open(report.path());
   const auto pages = printedPages(browser, report.folder());
-  ASSERT_GT(pages.size(), 2u);
+  ASSERT_GE(pages.size(), 2u);
   EXPECT_LE(pages.size(), 10u);
   for (const auto& page : pages) EXPECT_EQ(page.find("SIMULATED"), std::string::npos);
   EXPECT_NE(pages.front().find("ACCEPTED"), std::string::npos);

@@ -26,7 +26,9 @@ std::string checkImport(const std::string& text) {
   }
   if (file->cases.empty()) return "a file without a case: nothing would be judged";
   for (const Measurement& m : file->measurements) {
-    if (m.samples.size() != 1 || !std::isfinite(m.samples[0])) return m.metric + " is no finite value";
+    const auto finite = [](double sample) { return std::isfinite(sample); };
+    if (m.samples.empty() || !std::all_of(m.samples.begin(), m.samples.end(), finite))
+      return m.metric + " is no finite value";
     const auto at = std::find_if(file->cases.begin(), file->cases.end(),
                                  [&](const ImportedCase& one) { return one.id == m.caseId; });
     if (at == file->cases.end()) return m.metric + " belongs to no case";
