@@ -107,6 +107,23 @@ TEST_F(JudgeAgain, RendersTheReportsAgain) {
   EXPECT_EQ(readWhole(out() + "-report/report.html"), readWhole(out() + "/report.html"));
 }
 
+TEST_F(JudgeAgain, PrintsWhatPeopleSayAboutTheAcceptance) {
+  const auto file = dir_.write("acceptance.toml", "schema = 1\n[document]\nnumber = \"ATR-4711\"\n").string();
+  const auto result = runMuster({"report", record(), "--out", out() + "-report", "--acceptance", file});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_NE(readWhole(out() + "-report/report.html").find("ATR-4711"), std::string::npos);
+}
+
+TEST_F(JudgeAgain, RefusesAMistakenAcceptanceDocument) {
+  const auto file = dir_.write("acceptance.toml", "schema = 1\n[document]\nnumbr = \"7\"\n").string();
+  const auto wrong = runMuster({"report", record(), "--out", out() + "-report", "--acceptance", file});
+  EXPECT_EQ(wrong.exitCode, 2);
+  EXPECT_NE(wrong.err.find("acceptance.toml:3:1"), std::string::npos) << wrong.err;
+  const auto nowhere = runMuster({"report", record(), "--acceptance", file});
+  EXPECT_EQ(nowhere.exitCode, 2);
+  EXPECT_NE(nowhere.err.find("--out DIR"), std::string::npos) << nowhere.err;
+}
+
 TEST(Cli, EventsAreOneJsonObjectALine) {
   TempDir dir;
   const auto result =

@@ -203,7 +203,7 @@ TEST_F(Imported, CountsNowhereAsAMeasurement) {
 
 TEST_F(Imported, IsMarkedInEveryReport) {
   ASSERT_EQ(kept(healthy().text()).exitCode, 0);
-  EXPECT_THAT(readWhole(out() / "report.html"), HasSubstr("<strong>IMPORTED</strong>"));
+  EXPECT_THAT(readWhole(out() / "report.html"), HasSubstr("<p class=\"mark\">IMPORTED: other tools"));
   EXPECT_THAT(readWhole(out() / "report.html"), HasSubstr("<title>IMPORTED"));
   EXPECT_THAT(readWhole(out() / "junit.xml"), HasSubstr("name=\"IMPORTED imported-1-nccl-tests\""));
   const auto again = runMuster({"judge", (out() / "record.json").string()});
