@@ -16,7 +16,7 @@ inline constexpr size_t kLongestCell = 64;  ///< bytes of a table's cell
 
 /// Number, contract, parties, node, test window: what the record knows, and blanks for what it does not.
 void addDocument(View& page, const Record& record, const AcceptanceDocument& document);
-/// The verdict, what it rests on, and one sentence about the worst finding.
+/// The verdict, how many checks it counts, and one sentence about the worst finding.
 void addVerdict(View& page, const Record& record);
 void addCategories(View& page, const Record& record);
 /// One line for each incident: part, fault, measured, required, action, owner.
