@@ -320,11 +320,10 @@ Status readRow(const Source& source, std::string_view line, size_t number, Table
 Status readRank(const Source& source, std::string_view line, size_t number, Table& table) {
   const auto words = wordsOf(line);
   const auto on = std::find(words.begin(), words.end(), "on");
-  const size_t bracket = line.find("] ");
-  if (on == words.end() || on + 1 == words.end() || bracket == std::string_view::npos)
+  const size_t bracket = line.find("] "), address = line.find('[');
+  if (on == words.end() || on + 1 == words.end() || bracket == std::string_view::npos || address > bracket)
     return source.refuse(number, "a line about a rank without its host and device: " + printable(line, 160));
   if (++table.ranks > kMostRanks) return {};  // refused later
-  const size_t address = line.find('[');
   if (!table.places.emplace(on[1], line.substr(address, bracket - address)).second)
     return source.refuse(
         number,
