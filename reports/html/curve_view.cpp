@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
-#include "reports/html/axis.h"
-#include "reports/html/plots.h"
+#include "reports/html/plots/axis.h"
+#include "reports/html/plots/plots.h"
+#include "reports/html/plots/stage_plots.h"
 #include "reports/html/sections.h"
-#include "reports/html/stage_plots.h"
 #include "runner/core/units.h"
 
 namespace muster {

@@ -6,14 +6,14 @@
 #include <cmath>
 #include <set>
 
+#include "reports/html/page/symbols.h"
+#include "reports/html/plots/stage_plots.h"
+#include "reports/html/plots/stage_table.h"
 #include "reports/html/sections.h"
-#include "reports/html/stage_plots.h"
-#include "reports/html/stage_table.h"
-#include "reports/html/symbols.h"
 #include "runner/core/text.h"
-#include "runner/record/incidents.h"
-#include "runner/record/peer_distance.h"
-#include "runner/record/rerun.h"
+#include "runner/record/findings/incidents.h"
+#include "runner/record/findings/peer_distance.h"
+#include "runner/record/findings/rerun.h"
 
 namespace muster {
 namespace {

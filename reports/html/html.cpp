@@ -2,8 +2,8 @@
 // Fills the templates of report.html.
 #include "reports/html/html.h"
 
-#include "reports/html/csp.h"
-#include "reports/html/page_one.h"
+#include "reports/html/page/csp.h"
+#include "reports/html/page_one/page_one.h"
 #include "reports/html/sections.h"
 #include "runner/record/markup.h"
 #include "runner/system/files.h"

@@ -7,7 +7,7 @@
 #include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
-#include "runner/record/deviations.h"
+#include "runner/record/findings/deviations.h"
 #include "runner/system/files.h"
 
 namespace muster {

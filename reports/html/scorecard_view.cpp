@@ -7,11 +7,11 @@
 #include <map>
 #include <set>
 
-#include "reports/html/categories.h"
+#include "reports/html/page_one/categories.h"
+#include "reports/html/plots/stage_table.h"
 #include "reports/html/sections.h"
-#include "reports/html/stage_table.h"
 #include "runner/core/text.h"
-#include "runner/record/deviations.h"
+#include "runner/record/findings/deviations.h"
 #include "runner/record/markup.h"
 
 namespace muster {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/html/plots.h"
-#include "reports/html/view.h"
+#include "reports/html/page/view.h"
+#include "reports/html/plots/plots.h"
 #include "runner/record/record.h"
 
 namespace muster {

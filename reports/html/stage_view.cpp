@@ -8,14 +8,14 @@
 #include <map>
 #include <set>
 
-#include "reports/html/heat_map.h"
+#include "reports/html/page/symbols.h"
+#include "reports/html/plots/heat_map.h"
+#include "reports/html/plots/stage_plots.h"
+#include "reports/html/plots/stage_table.h"
 #include "reports/html/sections.h"
-#include "reports/html/stage_plots.h"
-#include "reports/html/stage_table.h"
-#include "reports/html/symbols.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
-#include "runner/record/deviations.h"
+#include "runner/record/findings/deviations.h"
 
 namespace muster {
 namespace {

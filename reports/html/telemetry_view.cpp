@@ -6,9 +6,9 @@
 #include <cmath>
 #include <set>
 
-#include "reports/html/plots.h"
+#include "reports/html/plots/plots.h"
+#include "reports/html/plots/stage_table.h"
 #include "reports/html/sections.h"
-#include "reports/html/stage_table.h"
 #include "runner/core/units.h"
 
 namespace muster {

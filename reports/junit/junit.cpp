@@ -8,10 +8,10 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
-#include "runner/record/concessions.h"
-#include "runner/record/deviations.h"
+#include "runner/record/findings/concessions.h"
+#include "runner/record/findings/deviations.h"
+#include "runner/record/findings/peer_distance.h"
 #include "runner/record/markup.h"
-#include "runner/record/peer_distance.h"
 
 namespace muster {
 namespace {

@@ -9,11 +9,11 @@
 #include "reports/terminal/wrap.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
-#include "runner/record/concessions.h"
-#include "runner/record/deviations.h"
-#include "runner/record/incidents.h"
-#include "runner/record/peer_distance.h"
-#include "runner/record/rerun.h"
+#include "runner/record/findings/concessions.h"
+#include "runner/record/findings/deviations.h"
+#include "runner/record/findings/incidents.h"
+#include "runner/record/findings/peer_distance.h"
+#include "runner/record/findings/rerun.h"
 
 namespace muster {
 namespace {

@@ -16,6 +16,7 @@ WIRE = "runner/rendezvous/wire"
 TOML = "runner/core/toml"
 INPUTS = "runner/inputs"
 RECORD = "runner/record"
+FINDINGS = "runner/record/findings"
 KERNELS = ["kernels/interfaces", "kernels/spec", "kernels/checks", "kernels/loading"]
 APP = "runner/app/"
 
@@ -34,6 +35,7 @@ USES = {
     "runner/judge": [CORE, TOML, METRICS],
     RECORD: [CORE, SYSTEM, METRICS, "runner/judge", "runner/record/fold"],
     "runner/record/fold": [CORE, METRICS],
+    FINDINGS: [CORE, METRICS, "runner/judge", RECORD],
     WIRE: [CORE, SYSTEM],
     "runner/rendezvous": [CORE, SYSTEM, WIRE],
     "runner/launcher": [CORE, HOSTS, WIRE],
@@ -48,9 +50,9 @@ USES = {
     APP + "node": [CORE, SYSTEM, "runner/plan", "runner/sku", "runner/judge", WIRE, "runner/launcher", "runner/cluster", RECORD,
                    "reports/acceptance", "reports/html", "reports/junit", APP + "process", APP + "view", APP + "stage"],
     APP + "commands": [CORE, SYSTEM, TOML, METRICS, HOSTS, "runner/import", "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
-                       "runner/slurm", RECORD, "runner/record/fold", "kernels/sim/scenario", "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
+                       "runner/slurm", RECORD, "runner/record/fold", FINDINGS, "kernels/sim/scenario", "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
                        "reports/acceptance", APP + "process", APP + "stage", APP + "node"],
-    APP + "slurm": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, APP + "process", APP + "node", APP + "commands"],
+    APP + "slurm": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, FINDINGS, APP + "process", APP + "node", APP + "commands"],
     APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
                       APP + "process", APP + "node", APP + "commands"],
     APP + "baseline": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet/read", APP + "commands"],
@@ -71,16 +73,20 @@ USES = {
     "kernels/cuda/dnn/library": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/device"],
     "kernels/cuda/dnn/device": ["kernels/cuda"],
     "kernels/cuda/dnn/ops": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/library", "kernels/cuda/dnn/device"],
-    "reports/terminal": [CORE, METRICS, RECORD],
-    "reports/junit": [CORE, METRICS, RECORD],
+    "reports/terminal": [CORE, METRICS, RECORD, FINDINGS],
+    "reports/junit": [CORE, METRICS, RECORD, FINDINGS],
     "reports/acceptance": [CORE, SYSTEM, TOML],
-    "reports/html": [CORE, SYSTEM, METRICS, RECORD, "reports/acceptance"],
+    "reports/html/page": [CORE, SYSTEM, METRICS],
+    "reports/html/plots": [CORE, METRICS, RECORD, FINDINGS, "reports/html/page"],
+    "reports/html/page_one": [CORE, METRICS, RECORD, FINDINGS, "reports/acceptance", "reports/html/page", "reports/html/plots"],
+    "reports/html": [CORE, SYSTEM, METRICS, RECORD, FINDINGS, "reports/acceptance", "reports/html/page", "reports/html/plots", "reports/html/page_one"],
     "reports/fleet/peers": [CORE, METRICS],
     "reports/fleet/read": [CORE, SYSTEM, METRICS, "runner/judge", RECORD, "runner/record/fold", "reports/fleet/peers"],
     "reports/fleet": [CORE, "reports/fleet/read"],
     "reports/fleet/check": [CORE, METRICS, RECORD, "reports/fleet", "reports/fleet/read"],
-    "reports/fleet/assess": [CORE, SYSTEM, METRICS, "runner/judge", RECORD, "reports/fleet", "reports/fleet/peers", "reports/fleet/read", "reports/fleet/check"],
-    "reports/fleet/render": [CORE, SYSTEM, RECORD, "reports/acceptance", "reports/html", "reports/terminal", "reports/fleet"],
+    "reports/fleet/assess": [CORE, SYSTEM, METRICS, "runner/judge", RECORD, FINDINGS, "reports/fleet", "reports/fleet/peers", "reports/fleet/read", "reports/fleet/check"],
+    "reports/fleet/render": [CORE, SYSTEM, RECORD, FINDINGS, "reports/acceptance", "reports/html/page", "reports/html/plots",
+                             "reports/html/page_one", "reports/terminal", "reports/fleet"],
     "reports/history/store": [CORE, SYSTEM, METRICS, "reports/fleet/read"],
     "reports/history": [CORE, "reports/fleet/read", "reports/history/store"],
 }
@@ -94,7 +100,7 @@ EXTERNAL = [
     (r"toml\+\+", ["runner/core/toml"]),
     (r"(lua5\.4/)?(lua|lauxlib)", ["runner/plan/lua"]),
     (r"CLI/", ["runner/app"]),
-    (r"(kainjow/)?mustache", ["reports/html", "reports/fleet/render", "runner/slurm"]),
+    (r"(kainjow/)?mustache", ["reports/html/page", "reports/fleet/render", "runner/slurm"]),
     (r"jpeglib|jerror|curl/", ["plugins/train"]),
     (r"re2/", ["plugins/exec"]),
     (r"simdjson", ["reports/fleet/read"]),

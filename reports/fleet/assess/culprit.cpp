@@ -13,7 +13,7 @@
 
 #include "reports/fleet/assess/findings.h"
 #include "runner/core/text.h"
-#include "runner/record/deviations.h"
+#include "runner/record/findings/deviations.h"
 
 namespace muster::fleet {
 namespace {

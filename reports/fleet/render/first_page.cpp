@@ -6,10 +6,10 @@
 #include <array>
 
 #include "reports/fleet/render/fleet_sections.h"
-#include "reports/html/document_fields.h"
+#include "reports/html/page_one/document_fields.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
-#include "runner/record/deviations.h"
+#include "runner/record/findings/deviations.h"
 
 namespace muster::fleet {
 namespace {

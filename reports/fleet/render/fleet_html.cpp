@@ -9,8 +9,8 @@
 #include <map>
 
 #include "reports/fleet/render/fleet_sections.h"
-#include "reports/html/csp.h"
-#include "reports/html/view.h"
+#include "reports/html/page/csp.h"
+#include "reports/html/page/view.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"

@@ -6,7 +6,7 @@
 
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/render/fleet_html.h"
-#include "reports/html/view.h"
+#include "reports/html/page/view.h"
 
 namespace muster::fleet {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "reports/fleet/render/fleet_sections.h"
-#include "reports/html/axis.h"
+#include "reports/html/plots/axis.h"
 #include "runner/core/text.h"
 #include "runner/record/markup.h"
 

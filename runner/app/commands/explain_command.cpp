@@ -15,7 +15,7 @@
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
-#include "runner/record/deviations.h"
+#include "runner/record/findings/deviations.h"
 #include "runner/sku/network_peaks.h"
 
 namespace muster {

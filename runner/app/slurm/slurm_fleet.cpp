@@ -12,7 +12,7 @@
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
-#include "runner/record/deviations.h"
+#include "runner/record/findings/deviations.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
 

@@ -14,7 +14,7 @@
 
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
-#include "reports/html/csp.h"
+#include "reports/html/page/csp.h"
 #include "runner/core/statistics.h"
 #include "runner/system/files.h"
 #include "tests/reports/fleet/fleet_folder.h"

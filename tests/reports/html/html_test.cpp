@@ -9,7 +9,7 @@
 #include <limits>
 #include <regex>
 
-#include "reports/html/csp.h"
+#include "reports/html/page/csp.h"
 #include "runner/system/files.h"
 #include "tests/runner/record/sample/sample_record.h"
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses and draws the plots of a stage.
+#include "reports/html/plots/stage_plots.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/html/plots/plots.h"
+#include "runner/record/findings/deviations.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxPlots = 24;
+
+/// Texts, states and stability are no figures to draw.
+bool isDrawable(const TableRow& row) {
+  if (row.metric.empty() || !row.stability.empty()) return false;
+  const bool isState = std::any_of(row.wanted.begin(), row.wanted.end(), [](const Wanted& wanted) {
+    return wanted.expectation->unit == "bool" || wanted.expectation->unit == "text";
+  });
+  if (isState) return false;
+  // Counters that are zero everywhere say nothing as bars.
+  return std::any_of(row.cells.begin(), row.cells.end(), [](const auto& cell) {
+    return std::isfinite(cell.second.front()->observed) && cell.second.front()->observed != 0;
+  });
+}
+
+/// A single bar that passed says no more than the table.
+bool isWorthAPlot(const TableRow& row) {
+  return isDrawable(row) && (row.cells.size() > 1 || row.worst <= Outcome::kWarn);
+}
+
+/// The verdict whose limit is drawn: the missed one, else the nearest.
+const Verdict* limitOf(const TableRow& row) {
+  const Verdict* found = nullptr;
+  const auto rank = [](const Verdict& v) { return std::isfinite(v.margin) ? v.margin : 1e9; };
+  for (const auto& [column, cell] : row.cells)
+    for (const Verdict* verdict : cell)
+      if (std::isfinite(verdict->limit) && (found == nullptr || rank(*verdict) < rank(*found)))
+        found = verdict;
+  return found;
+}
+
+std::string titleOf(const TableRow& row, const std::string& labels) {
+  const std::string name = row.metric.substr(row.metric.find('.') + 1);
+  return labels.empty() ? name : name + ", " + labels;
+}
+
+/// "at least 655 TFLOP/s" without the reason in brackets, which the table tells.
+std::string shortLimit(const std::string& text) {
+  return text.substr(0, text.find(" ("));
+}
+
+BarPlot barsOf(const TableRow& row, const std::vector<std::string>& columns, const Verdict* limit) {
+  BarPlot plot;
+  plot.title = titleOf(row, row.caseText);
+  for (const auto& column : columns) {
+    const auto cell = row.cells.find(column);
+    if (cell == row.cells.end()) continue;
+    const Verdict& worst = *cell->second.front();
+    plot.bars.push_back({column, worst.observed, worst.observedText, worst.outcome});
+  }
+  if (limit != nullptr && std::isfinite(limit->limit)) {
+    plot.limit = limit->limit;
+    plot.limitText = shortLimit(limit->limitText);
+  }
+  return plot;
+}
+
+}  // namespace
+
+std::vector<std::string> stagePlots(const StageRecord& stage, const StageTable& table, size_t& dropped) {
+  const auto swept = sweptMetrics(stage);
+  std::vector<const TableRow*> rows;
+  for (const auto& row : table.rows)
+    if (isWorthAPlot(row) && swept.count(row.metric) == 0) rows.push_back(&row);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto* a, const auto* b) { return a->worst < b->worst; });
+  dropped = rows.size() > kMaxPlots ? rows.size() - kMaxPlots : 0;
+  rows.resize(rows.size() - dropped);
+  std::vector<std::string> plots;
+  plots.reserve(rows.size());
+  for (const auto* row : rows) plots.push_back(barPlotSvg(barsOf(*row, table.columns, limitOf(*row))));
+  return plots;
+}
+
+std::string plotAround(const StageTable& table, const Verdict& verdict) {
+  // The limit of a spread has no place among the figures themselves.
+  if (verdict.expectation && verdict.expectation->comparesStability()) return "";
+  for (const auto& row : table.rows)
+    if (row.metric == verdict.metric && row.caseText == caseText(verdict) && isDrawable(row))
+      return barPlotSvg(barsOf(row, table.columns, &verdict));
+  return "";
+}
+
+}  // namespace muster
