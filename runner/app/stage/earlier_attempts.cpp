@@ -53,11 +53,11 @@ void putBefore(std::vector<T>& list, std::vector<T> earlier, int attempts) {
 
 }  // namespace
 
-Result<bool> hasFailed(const StageRecord& stage) {
-  if (stage.state != StageState::kRan) return false;
+Result<size_t> countFailures(const StageRecord& stage) {
+  if (stage.state != StageState::kRan) return size_t{0};
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
   evidence = onlyFailed(std::move(evidence), stage.verdicts);
-  return !evidence.ends.empty() || !evidence.measurements.empty();
+  return evidence.ends.size() + evidence.measurements.size();
 }
 
 Status addEarlierAttempts(const StageRecord& earlier, StageRecord& record, StageEvidence& evidence) {
