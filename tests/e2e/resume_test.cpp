@@ -324,6 +324,15 @@ TEST(Resume, DoesNotForgetWhatHadFailedBeforeItWasKilled) {
   EXPECT_NE(log.find("what is known to have failed by then counts"), std::string::npos);
 }
 
+TEST(Resume, KnowsTheFirstAttemptOfAStageThatWasKilledInTheSecond) {
+  UnfixedRun run("attempts = 2\nparams = { kind = 1 }\n");
+  EXPECT_EQ(run.killed(false).exitCode, 128 + SIGKILL);
+  run.fix();
+  const auto last = run.resume();
+  EXPECT_EQ(last.exitCode, 1) << last.out << last.err;
+  EXPECT_EQ(verdictsOf(recordIn(run.out()), Outcome::kFlaky).size(), 1u) << last.out;
+}
+
 TEST(Resume, AcceptsAFailureBeforeTheInterruptionOnlyWhereThePlanAllowsFlaky) {
   UnfixedRun run("allow_flaky = true\n");
   EXPECT_EQ(run.terminated(false).exitCode, 1);

@@ -39,6 +39,7 @@ void StageCheckpoint::poll(const StageRecord& record, const StageEvidence& evide
 Status StageCheckpoint::look(StageRecord record, StageEvidence evidence) {
   if (waiting_) MUSTER_CHECK_OK(node_.keepFailures(*waiting_));
   waiting_.reset();
+  record.artifacts.clear();  // the stage makes them again
   evidence.peersMissing = true;
   if (earlier_ != nullptr) MUSTER_CHECK_OK(addEarlierAttempts(*earlier_, record, evidence));
   judgeInto(record, evidence, context_);

@@ -146,6 +146,43 @@ TEST(EarlierAttempts, CountACaseThatItsOwnRankFailedAndNoOther) {
   }
 }
 
+/// What a case that was to run three times had measured in the first of them.
+TEST(EarlierAttempts, OfACaseWithRunsToComeCountWhatNoRunCanUndo) {
+  struct Sight {
+    CheckKind kind;
+    const char* statistic;
+    const char* unit;
+    double limit;
+    bool counts;
+  };
+  for (const Sight& sight :
+       {Sight{CheckKind::kMin, "median", "B/s", 10, false}, Sight{CheckKind::kMin, "mean", "B/s", 10, false},
+        Sight{CheckKind::kMin, "min", "B/s", 10, true}, Sight{CheckKind::kMax, "median", "B/s", 7, false},
+        Sight{CheckKind::kMax, "max", "B/s", 7, true}, Sight{CheckKind::kMax, "median", "count", 7, true},
+        Sight{CheckKind::kCvMax, "median", "B/s", 0.1, false}}) {
+    for (const auto cause : {CaseEnd::Cause::kCancelled, CaseEnd::Cause::kOwn}) {
+      StageEvidence evidence = attempt();
+      evidence.expectations = {limit(kRate, sight.kind, sight.limit), limit(kXid, CheckKind::kMax, 0)};
+      evidence.expectations[0].statistic = sight.statistic;
+      evidence.expectations[0].unit = sight.unit;
+      ends(evidence, "a", cause == CaseEnd::Cause::kOwn ? CaseEnd::State::kOk : CaseEnd::State::kError,
+           cause);
+      measures(evidence, "a", 8);
+      evidence.measurements.back().unit = sight.unit;
+      evidence.measurements.back().samples = {8, 8, 4};
+      ends(evidence, "b", CaseEnd::State::kError, CaseEnd::Cause::kCancelled);
+      ends(evidence, "telemetry");
+      measures(evidence, "telemetry", 0);
+      StageRecord earlier = recordOf(evidence);
+      earlier.repeat = 3;
+      const bool ended = cause == CaseEnd::Cause::kOwn;
+      EXPECT_EQ(countFailures(earlier).value() > 0, sight.counts || ended)
+          << checkKindName(sight.kind) << ' ' << sight.statistic << ' ' << sight.unit
+          << (ended ? " of all" : "");
+    }
+  }
+}
+
 TEST(EarlierAttempts, StayFailedInTelemetry) {
   StageEvidence evidence = attempt();
   ends(evidence, "a", CaseEnd::State::kError, CaseEnd::Cause::kCancelled);
