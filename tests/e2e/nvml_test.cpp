@@ -85,8 +85,18 @@ class GpuNode {
     const size_t inventory = journal.find('\n', journal.find('\n') + 1);
     std::filesystem::resize_file(out() / "journal.jsonl", inventory + 1);
     std::filesystem::remove(out() / "record.json");
-    return start(scenario, {"--resume", out().string()});
+    return goOn(scenario);
   }
+  /// Starts the run and sends it SIGTERM in its inventory, where `scenario` must make a call hang.
+  ProcessResult terminatedInInventory(const std::string& scenario) {
+    const std::string requests = (out() / "requests").string();
+    terminate_ = "\"$0\" \"$@\" & pid=$!; while kill -0 $pid && ! ls " + requests +
+                 "/*inventory* >/dev/null 2>&1; do sleep 0.02; done; kill -TERM $pid; wait $pid";
+    const ProcessResult result = run(scenario);
+    terminate_.clear();
+    return result;
+  }
+  ProcessResult goOn(const std::string& scenario) { return start(scenario, {"--resume", out().string()}); }
   [[nodiscard]] std::filesystem::path out() const { return dir_.path() / "run"; }
   /// Exists once work has begun.
   [[nodiscard]] std::filesystem::path work() const { return dir_.path() / "work"; }
@@ -103,11 +113,16 @@ class GpuNode {
     options.environment[kScenarioVariable] = dir_.write("scenario.txt", "count 8\n" + scenario).string();
     options.environment[kWorkVariable] = work().string();
     options.environment["MUSTER_EXEC_DIR"] = (dir_.path() / "bin").string();
-    return runMuster(std::vector<std::string>{"run", "--plugins", plugins.string()} + more, options);
+    const auto command = std::vector<std::string>{"run", "--plugins", plugins.string()} + more;
+    if (terminate_.empty()) return runMuster(command, options);
+    return runProcess(
+        std::vector<std::string>{"bash", "-mc", terminate_, (distDir() / "bin/muster").string()} + command,
+        options);
   }
 
   TempDir dir_;
   std::string later_;
+  std::string terminate_;  ///< a shell's script that runs its arguments and terminates them
 };
 
 /// A verdict of one stage that is not a pass, warnings about the test machine's own load left out.
@@ -420,6 +435,15 @@ TEST(Gpus, ACallThatHangsCostsOneProcess) {
   EXPECT_THAT(readWhole(node.out() / "record.json"),
               HasSubstr("NVML: nvmlDeviceGetPowerUsage of gpu2 has not returned for 0.5 s"));
   EXPECT_TRUE(processesWith(node.out().string()).empty());
+}
+
+TEST(Gpus, AreTakenAgainByARunThatWasInterruptedInItsInventory) {
+  GpuNode node;
+  const auto first = node.terminatedInInventory("gpu 2 call nvmlDeviceGetSerial hang\n");
+  EXPECT_EQ(first.exitCode, 130) << first.out << first.err;
+  const auto resumed = node.goOn("");
+  EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
+  EXPECT_EQ(recordIn(node.out()).inventory["devices"].size(), 8u);
 }
 
 TEST(Gpus, ACallThatCrashesIsAnErrorWithItsSignal) {

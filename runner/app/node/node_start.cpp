@@ -166,7 +166,11 @@ Status NodeRun::takeInventory() {
   waive(outcome);
   Json extra = toJson(inventory);
   extra[kProfileKey] = profile_ ? profile_->sha256 : "";
-  MUSTER_CHECK_OK(keep(outcome, extra));
+  // One that was interrupted knows no device; the run that goes on takes it again.
+  if (node_.cancelled->load() && !inventory.problem.empty())
+    add(outcome.record, outcome.accounting);
+  else
+    MUSTER_CHECK_OK(keep(outcome, extra));
   if (!inventory.problem.empty())
     setup_.view->note(inventory.problem);
   else if (!satisfies(outcome.record.outcome))
