@@ -256,10 +256,12 @@ volumes:
   {{- include "muster.volumes" . | nindent 2 }}
 {{- end }}
 
-{{- /* No pod is ever replaced: a second run of a rejected node until it passes is no acceptance. In: root, count. */ -}}
+{{- /* No pod is ever replaced: a second run of a rejected node until it passes is no acceptance. In: root, count, indexed, ttl. */ -}}
 {{- define "muster.jobLimits" -}}
-activeDeadlineSeconds: {{ .root.Values.deadlineSeconds }}
-ttlSecondsAfterFinished: {{ .root.Values.ttlSeconds }}
+activeDeadlineSeconds: {{ int64 .root.Values.deadlineSeconds }}
+{{- if .ttl }}
+ttlSecondsAfterFinished: {{ int64 .root.Values.ttlSeconds }}
+{{- end }}
 {{- if .indexed }}
 completionMode: Indexed
 completions: {{ .count }}
