@@ -71,8 +71,8 @@ bool runsAgain(NodeState state, bool rejectedToo) {
 std::string countText(const std::vector<NodeJob>& nodes) {
   std::vector<std::string> parts;
   for (const NodeState state : kStates) {
-    const auto count = std::count_if(nodes.begin(), nodes.end(),
-                                     [&](const NodeJob& node) { return node.state == state; });
+    const auto count =
+        std::count_if(nodes.begin(), nodes.end(), [&](const NodeJob& node) { return node.state == state; });
     if (count > 0) parts.push_back(fmt::format("{} {}", count, nodeStateName(state)));
   }
   return join(parts, ", ");

@@ -33,13 +33,13 @@ std::map<std::string, const PodInfo*> endedPods(const Submission& run, const Sna
 
 /// The record in a pod's log, if it is what Kubernetes says of the pod.
 Result<std::string> recordOf(const Submission& run, const PodInfo& pod) {
-  if (pod.exitCode < 0)
-    return Error{ErrorCode::kProtocol, "its container did not run to its end" + (pod.why.empty() ? "" : ": " + pod.why), ""};
+  if (pod.exitCode < 0) return Error{ErrorCode::kProtocol, "its container did not run to its end", ""};
   MUSTER_TRY(const std::string log, podLog(run.cluster, pod.name));
   MUSTER_TRY(LoggedRecord record, recordInLog(log));
   if (record.node != pod.node)
-    return Error{ErrorCode::kProtocol,
-                 fmt::format("the record is of {}, but the pod ran on {}", printable(record.node, 80), pod.node), ""};
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("the record is of {}, but the pod ran on {}", printable(record.node, 80), pod.node), ""};
   if (record.exitCode != pod.exitCode)
     return Error{ErrorCode::kProtocol,
                  fmt::format("the log says exit {}, Kubernetes says {}", record.exitCode, pod.exitCode), ""};
@@ -64,7 +64,7 @@ Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, co
     if (pod != pods.end() && isNew(*pod->second, result)) {
       const auto record = recordOf(submission, *pod->second);
       result = {pod->second->name, pod->second->round, pod->second->exitCode,
-                record.ok() ? std::string() : record.error().message};
+                record.ok() ? std::string() : join({record.error().message, pod->second->why}, "; ")};
       // A log that cannot be read now may be readable later.
       if (record.ok() || record.error().code == ErrorCode::kProtocol)
         MUSTER_CHECK_OK(run.keep(node, result, record.ok() ? *record : std::string()));
@@ -78,7 +78,8 @@ std::string expectText(const std::vector<NodeJob>& nodes) {
   std::string text;
   for (const NodeJob& node : nodes) {
     text += node.node;
-    if (node.state != NodeState::kAccepted && node.state != NodeState::kRejected && node.state != NodeState::kIncomplete) {
+    if (node.state != NodeState::kAccepted && node.state != NodeState::kRejected &&
+        node.state != NodeState::kIncomplete) {
       std::string why = printable(node.detail, 300);
       std::replace(why.begin(), why.end(), '#', ' ');  // begins a comment there
       text += fmt::format(" down {}: {}", nodeStateName(node.state), why);

@@ -65,8 +65,9 @@ Result<std::string> podLog(const Cluster& cluster, const std::string& pod) {
   return kubectl(cluster, {"logs", pod, "--container", "muster"});
 }
 
-Result<std::string> renderChart(const std::string& chart, const std::string& release, const std::string& space,
-                                const std::vector<std::string>& valueFiles, const Json& values) {
+Result<std::string> renderChart(const std::string& chart, const std::string& release,
+                                const std::string& space, const std::vector<std::string>& valueFiles,
+                                const Json& values) {
   std::vector<std::string> command = {"helm", "template", release, chart};
   if (!space.empty()) command.insert(command.end(), {"--namespace", space});
   for (const std::string& file : valueFiles) command.insert(command.end(), {"--values", file});

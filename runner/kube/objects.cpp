@@ -205,8 +205,8 @@ std::vector<Json> taintRemovals(const Json& node, const std::string& key) {
   for (size_t i = taints.size(); taints.is_array() && i-- > 0;) {
     if (textAt(taints[i], "/key") != key) continue;
     const std::string path = fmt::format("/spec/taints/{}", i);
-    patches.push_back(Json::array({{{"op", "test"}, {"path", path}, {"value", taints[i]}},
-                                   {{"op", "remove"}, {"path", path}}}));
+    patches.push_back(Json::array(
+        {{{"op", "test"}, {"path", path}, {"value", taints[i]}}, {{"op", "remove"}, {"path", path}}}));
   }
   return patches;
 }

@@ -16,7 +16,8 @@ NodeJob ended(const std::string& node, const NodeResult& result) {
   if (result.problem.empty()) return {node, stateOfExit(result.exitCode), code};
   // Without a record nothing is accepted, but a rejection keeps its verdict.
   const NodeState state = result.exitCode == 1 ? NodeState::kRejected : NodeState::kLost;
-  return {node, state, result.exitCode < 0 ? result.pod + ": " + result.problem : code + ", " + result.problem};
+  return {node, state,
+          result.exitCode < 0 ? result.pod + ": " + result.problem : code + ", " + result.problem};
 }
 
 std::string detailOf(const PodInfo& pod) {
@@ -68,7 +69,7 @@ bool anyLive(const Snapshot& seen) {
 }
 
 std::vector<NodeJob> progressOf(const Submission& run, const std::map<std::string, NodeResult>& results,
-                                     const Snapshot& seen) {
+                                const Snapshot& seen) {
   std::map<std::string, const PodInfo*> busy;  // the pod of the last round that has not ended
   for (const PodInfo& pod : seen.pods)
     if (!pod.ended()) {

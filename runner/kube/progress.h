@@ -27,6 +27,6 @@ bool anyLive(const Snapshot& seen);
 
 /// The state of every node, each once, in the run's order. Pure.
 std::vector<NodeJob> progressOf(const Submission& run, const std::map<std::string, NodeResult>& results,
-                                     const Snapshot& seen);
+                                const Snapshot& seen);
 
 }  // namespace muster::kube

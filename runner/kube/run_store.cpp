@@ -40,7 +40,8 @@ Result<Submission> submissionFrom(const Json& json, const std::string& path) {
   JsonReader reader(json, path);
   reader.read("schema", schema);
   if (reader.ok() && schema != kSchema)
-    reader.fail("schema", fmt::format("is {}, expected {}; another version of Muster wrote it", schema, kSchema));
+    reader.fail("schema",
+                fmt::format("is {}, expected {}; another version of Muster wrote it", schema, kSchema));
   reader.read("id", s.id);
   reader.read("release", s.release);
   reader.read("created", s.created);
@@ -159,7 +160,8 @@ Status RunStore::setAside(const std::string& node, int round) const {
   const fs::path to = folder_ / "attempts" / fmt::format("{}.{}", node, round);
   MUSTER_CHECK_OK(makeOutputFolder(to, "--out"));
   std::error_code error;
-  for (const auto& [from, name] : {std::pair{record(node), "record.json"}, {resultFile(node), "result.json"}}) {
+  for (const auto& [from, name] :
+       {std::pair{record(node), "record.json"}, {resultFile(node), "result.json"}}) {
     if (!fs::exists(from, error)) continue;
     fs::rename(from, to / name, error);
     if (error) return Error{ErrorCode::kIo, "cannot set it aside: " + error.message(), from.string()};

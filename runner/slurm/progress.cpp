@@ -58,7 +58,7 @@ bool couldPin(const SubmittedJob& fleet, const std::string& node,
 }
 
 NodeJob unclaimed(const std::string& node, const std::vector<SubmittedJob>& submitted,
-                       const std::set<std::string>& live, const Nodes& known) {
+                  const std::set<std::string>& live, const Nodes& known) {
   const auto found = known.find(node);
   if (found == known.end()) return {node, NodeState::kMissing, "Slurm has no such node"};
   if (!found->second.available()) return {node, NodeState::kMissing, found->second.text()};
@@ -79,9 +79,8 @@ const SubmittedJob* clusterJobOf(const std::vector<SubmittedJob>& submitted, con
 
 /// A node of a run that has stages of scope cluster only: no task claims it, its part of the cluster job
 /// leaves its exit code.
-NodeJob inCluster(const RunStore& run, const std::string& node,
-                       const std::vector<SubmittedJob>& submitted, const std::vector<JobInfo>& jobs,
-                       const std::set<std::string>& live, const Nodes& known) {
+NodeJob inCluster(const RunStore& run, const std::string& node, const std::vector<SubmittedJob>& submitted,
+                  const std::vector<JobInfo>& jobs, const std::set<std::string>& live, const Nodes& known) {
   const SubmittedJob* cluster = clusterJobOf(submitted, node);
   const int own = readExit(run.folder() / kClusterExits / node);
   const int whole = readExit(run.folder() / "cluster.exit");
@@ -103,9 +102,8 @@ NodeJob inCluster(const RunStore& run, const std::string& node,
 
 }  // namespace
 
-Result<std::vector<NodeJob>> readProgress(const RunStore& run,
-                                               const std::vector<SubmittedJob>& submitted,
-                                               const std::vector<JobInfo>& jobs, const Nodes& known) {
+Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector<SubmittedJob>& submitted,
+                                          const std::vector<JobInfo>& jobs, const Nodes& known) {
   std::set<std::string> live;
   for (const JobInfo& job : jobs)
     if (job.live()) live.insert(job.job);

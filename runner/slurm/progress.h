@@ -18,9 +18,8 @@ using muster::NodeState;
 using muster::nodeStateName;
 
 /// The state of every node of the run, in its order. Pure: reads only the run folder.
-Result<std::vector<NodeJob>> readProgress(const RunStore& run,
-                                               const std::vector<SubmittedJob>& submitted,
-                                               const std::vector<JobInfo>& jobs, const Nodes& known);
+Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector<SubmittedJob>& submitted,
+                                          const std::vector<JobInfo>& jobs, const Nodes& known);
 
 /// Asks Slurm, then does the same.
 Result<std::vector<NodeJob>> readProgress(const RunStore& run);

@@ -96,6 +96,7 @@ class Store:
         self.tokens = {}   # token of a service account: (namespace, name)
         self.logs = {}     # (pod's uid, container): function that gives the text
         self.seen = []     # (verb, plural, name) of every request, for tests
+        self.refused = ("", 0)  # no more than so many of these are taken
 
     def list(self, plural, space=None):
         with self.lock:
@@ -126,6 +127,8 @@ class Store:
                     raise Refused(422, "Invalid", f"metadata.labels: {label}: {value}")
             if (plural, space, name) in self.objects:
                 raise Refused(409, "AlreadyExists", f"{plural} \"{name}\" already exists")
+            if plural == self.refused[0] and len(self.list(plural)) >= self.refused[1]:
+                raise Refused(403, "Forbidden", f"{plural} \"{name}\" is forbidden: exceeded quota")
             thing["metadata"].update(uid=str(uuid.uuid4()), creationTimestamp=now())
             if space:
                 thing["metadata"]["namespace"] = space
@@ -162,6 +165,16 @@ class Store:
         return False
 
 
+def openapi(version):
+    """Says that fields are validated here, so that kubectl leaves it to the server; the schemas themselves are not served."""
+    def operation(kind):
+        group, _, number = version.rpartition("/")
+        return {"x-kubernetes-group-version-kind": {"group": group, "version": number, "kind": kind},
+                "parameters": [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}], "responses": {}}
+    return {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": VERSION},
+            "paths": {"/" + plural: {"patch": operation(kind)} for plural, kind, where, _ in KINDS if where == version}}
+
+
 def discovery(path):
     """What lists groups, versions and kinds; None for another path."""
     groups = sorted({version.split("/")[0] for _, _, version, _ in KINDS if "/" in version})
@@ -175,6 +188,11 @@ def discovery(path):
         versions = {version.split("/")[0]: version for _, _, version, _ in KINDS if "/" in version}
         return {"kind": "APIGroupList", "apiVersion": "v1",
                 "groups": [{"name": group, "versions": [entry(group)], "preferredVersion": entry(group)} for group in groups]}
+    if path == "/openapi/v3":
+        return {"paths": {root: {"serverRelativeURL": "/openapi/v3/" + root} for root in
+                          {("apis/" if "/" in version else "api/") + version for _, _, version, _ in KINDS}}}
+    if path.startswith("/openapi/v3/"):
+        return openapi(path.split("/", 4)[-1])
     version = path.split("/", 2)[-1]
     found = [kind for kind in KINDS if kind[2] == version]
     if path not in ("/api/" + version, "/apis/" + version) or not found:

@@ -69,8 +69,8 @@ class Case(unittest.TestCase):
             self.fail(f"muster {' '.join(map(str, words))}: exit {done.returncode}, expected {code}\n{done.stdout}\n{done.stderr}\n{self.cluster.describe()}")
         return done.stdout + done.stderr
 
-    def submit(self, plan, *words, code=0):
-        return self.muster("k8s", "submit", plan, "--nodes", "all", "--image", IMAGE, "--values", self.file("values.yaml", SMALL), "--out",
+    def submit(self, plan, *words, code=0, nodes="all", image=IMAGE):
+        return self.muster("k8s", "submit", plan, "--nodes", nodes, "--image", image, "--values", self.file("values.yaml", SMALL), "--out",
                            self.run_folder, "--same-machine", *words, code=code)
 
     def wait_for_end(self):

@@ -45,6 +45,10 @@ class Container:
         self.log = os.path.join(self.folder, self.name + ".log")
         self.process = None
 
+    def printed(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
     def environment(self):
         meta, api = self.pod["metadata"], self.cluster.address(0)
         fields = {"spec.nodeName": self.pod["spec"]["nodeName"], "metadata.name": meta["name"], "metadata.uid": meta["uid"],
@@ -246,7 +250,7 @@ class Cluster:
             restarts = 0
             while True:
                 container = Container(self, pod, spec)
-                self.store.logs[pod["metadata"]["uid"], spec["name"]] = lambda path=container.log: open(path, encoding="utf-8", errors="replace").read()
+                self.store.logs[pod["metadata"]["uid"], spec["name"]] = container.printed
                 container.start()
                 self.containers[pod["metadata"]["uid"]] = container
                 if pod["spec"]["nodeName"] in self.doomed:
@@ -403,7 +407,7 @@ class Cluster:
             for name in [c["name"] for c in pod["spec"].get("initContainers", []) + pod["spec"]["containers"]]:
                 log = self.store.logs.get((pod["metadata"]["uid"], name))
                 if log:
-                    lines.append(log()[:3000])
+                    lines.append(log().split("#muster-record")[0][:2000])
         return "\n".join(lines)
 
     def close(self):

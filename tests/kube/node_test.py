@@ -26,7 +26,7 @@ class Node(case.Case):
         self.assertEqual(self.states(), {"n0": "rejected", "n1": "accepted", "n2": "lost", "n3": "missing"})
         said = self.muster("k8s", "collect", self.run_folder, code=1)
         self.assertIn("Evicted", said)
-        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "accepted", "n2": "missing", "n3": "missing"})
+        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "accepted", "n2": "down", "n3": "down"})
         self.cluster.doomed = set()
         self.cluster.change_node("n3", lambda node: node["spec"].pop("unschedulable"))
         self.assertIn("retesting 2 nodes: n[2-3]", self.muster("k8s", "resume", self.run_folder))
@@ -55,7 +55,7 @@ class Node(case.Case):
         said = self.muster("k8s", "collect", self.run_folder, code=1)
         for reason in ("the pod's log holds no record", "the record is of n3, but the pod ran on n2", "the pod's log ends within its record"):
             self.assertIn(reason, said)
-        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "missing", "n2": "missing", "n3": "missing"})
+        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "down", "n2": "down", "n3": "down"})
 
     def test_a_record_that_was_changed_does_not_count(self):
         self.simulate()
@@ -79,12 +79,13 @@ class Node(case.Case):
             self.cluster.store.logs[f"other-{index}", "muster"] = lambda: "nothing\n"
             self.cluster.store.put("pods", "default", other)
         self.muster("k8s", "collect", self.run_folder, code=1)
-        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "missing", "n2": "accepted", "n3": "accepted"})
+        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "down", "n2": "accepted", "n3": "accepted"})
 
     def test_submit_creates_all_or_nothing(self):
-        for words, text in ((["--image", "muster:latest"], "latest may change"), (["--nodes", "n9"], "Kubernetes has no node n9"),
-                            (["--namespace", "NOT-A-NAME"], "")):
-            self.assertIn(text, self.simulate(*words, code=2))
+        self.cluster.store.refused = ("jobs", 2)
+        for text, change in (("latest may change", {"image": "muster:latest"}), ("Kubernetes has no node n9", {"nodes": "n9"}),
+                             ("what had been created of this round was removed again", {})):
+            self.assertIn(text, self.submit(QUICK, "--simulate", SCENARIO, code=2, **change))
             self.assertEqual([self.cluster.store.list(plural) for plural in ("jobs", "configmaps", "secrets")], [[], [], []])
 
     def test_verify_says_what_to_fix(self):

@@ -7,7 +7,7 @@ root=$1 name=$2 uid=$3 group=$4 work=$5
 shift 5
 hostname "$name"
 mount -t tmpfs -o mode=0755 root "$root"
-for entry in bin sbin lib lib64 usr etc sys dev; do
+for entry in bin sbin lib lib64 usr etc dev; do
   if [ -L "/$entry" ]; then
     cp -P "/$entry" "$root/$entry"
   elif [ -d "/$entry" ]; then
@@ -17,6 +17,10 @@ for entry in bin sbin lib lib64 usr etc sys dev; do
 done
 mkdir "$root/proc"
 mount -t proc proc "$root/proc"
+# As in a container: the network's part of sysfs is that of the pod's namespace.
+mkdir "$root/sys"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
 while [ "$1" != -- ]; do
   source=${1%%:*} target=${1#*:}
   shift

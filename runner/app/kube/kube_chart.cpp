@@ -57,16 +57,20 @@ Result<std::vector<std::string>> askedNodes(const KubeOptions& o, bool gpus, con
       if (gpus ? node.count(o.gpuResource) > 0 : !node.controlPlane()) names.push_back(name);
     if (names.empty())
       return Error{ErrorCode::kUsage,
-                   fmt::format("no node offers {}; is its device plugin running? See `muster k8s verify`", o.gpuResource),
+                   fmt::format("no node offers {}; is its device plugin running? See `muster k8s verify`",
+                               o.gpuResource),
                    "--nodes all"};
   } else {
     MUSTER_TRY(names, slurm::nodeNames(o.nodes).context("--nodes"));
   }
   for (const std::string& name : names) {
     if (!isPlainName(name))
-      return Error{ErrorCode::kUsage, fmt::format("a node name of more than 64 characters: {}", printable(name, 100)), "--nodes"};
+      return Error{ErrorCode::kUsage,
+                   fmt::format("a node name of more than 64 characters: {}", printable(name, 100)),
+                   "--nodes"};
     if (!known.empty() && known.count(name) == 0)
-      return Error{ErrorCode::kUsage, fmt::format("Kubernetes has no node {}; see kubectl get nodes", name), "--nodes"};
+      return Error{ErrorCode::kUsage, fmt::format("Kubernetes has no node {}; see kubectl get nodes", name),
+                   "--nodes"};
   }
   return names;
 }
@@ -77,20 +81,25 @@ Result<int> podGpus(const KubeOptions& o, const Plan& plan, const std::vector<st
   if (!needsGpus(o, plan)) return 0;
   std::set<int64_t> counts;
   for (const std::string& name : nodes)
-    if (const auto node = known.find(name); node != known.end()) counts.insert(node->second.count(o.gpuResource));
+    if (const auto node = known.find(name); node != known.end())
+      counts.insert(node->second.count(o.gpuResource));
   if (counts.size() == 1 && *counts.begin() > 0) return static_cast<int>(*counts.begin());
   return Error{ErrorCode::kUsage,
-               counts.size() > 1 ? "these nodes have different numbers of GPUs; set --gpus, or submit them separately"
-                                 : "the number of GPUs per node is not known; set --gpus",
+               counts.size() > 1
+                   ? "these nodes have different numbers of GPUs; set --gpus, or submit them separately"
+                   : "the number of GPUs per node is not known; set --gpus",
                "--nodes"};
 }
 
 Result<Json> commonValues(const KubeOptions& o, const RunSetup& setup, const std::string& kind, int gpus) {
   if (!o.skuFolders.empty() || !o.pluginFolders.empty())
-    return Error{ErrorCode::kUsage,
-                 "--skus and --plugins name folders of this machine, which pods do not see; put them into the image", ""};
+    return Error{
+        ErrorCode::kUsage,
+        "--skus and --plugins name folders of this machine, which pods do not see; put them into the image",
+        ""};
   if (setup.plan.text.size() > kMostInput)
-    return Error{ErrorCode::kUsage, "the plan is larger than a ConfigMap can be; put it into the image", o.plan.string()};
+    return Error{ErrorCode::kUsage, "the plan is larger than a ConfigMap can be; put it into the image",
+                 o.plan.string()};
   Json values;
   values["kind"] = kind;
   values["plan"] = {{"text", setup.plan.text},

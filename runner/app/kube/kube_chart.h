@@ -12,7 +12,8 @@
 namespace muster {
 
 /// The values that are the same in every round: plan, scenario, waivers, options, image, GPUs, limits.
-Result<Json> commonValues(const KubeOptions& options, const RunSetup& setup, const std::string& kind, int gpus);
+Result<Json> commonValues(const KubeOptions& options, const RunSetup& setup, const std::string& kind,
+                          int gpus);
 
 /// "node" or "cluster", by the plan's stages, unless --kind says otherwise.
 std::string kindOf(const KubeOptions& options, const Plan& plan);
@@ -24,7 +25,8 @@ Result<int> podGpus(const KubeOptions& options, const Plan& plan, const std::vec
 /// Whether pods measure real GPUs.
 bool needsGpus(const KubeOptions& options, const Plan& plan);
 
-/// The nodes that --nodes stands for; "all": those with GPUs, or without need of GPUs all but the control plane.
+/// The nodes that --nodes stands for; "all": those with GPUs, or without need of GPUs all but the control
+/// plane.
 Result<std::vector<std::string>> askedNodes(const KubeOptions& options, bool gpus, const kube::Nodes& known);
 
 /// The manifests of the chart in the distribution.

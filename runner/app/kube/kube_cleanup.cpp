@@ -26,7 +26,8 @@ struct OldRun {
 };
 
 Result<std::map<std::string, OldRun>> runsIn(const kube::Cluster& cluster) {
-  MUSTER_TRY(const Json list, kube::ask(cluster, {"get", kKinds, fmt::format("--selector={}", kube::kRunLabel)}));
+  MUSTER_TRY(const Json list,
+             kube::ask(cluster, {"get", kKinds, fmt::format("--selector={}", kube::kRunLabel)}));
   std::map<std::string, OldRun> runs;
   for (const Json& item : kube::valueAt(list, "/items")) {
     const auto one = kube::jobsFrom({{"items", Json::array({item})}});
@@ -50,7 +51,9 @@ Result<int> kubeCleanup(const KubeOptions& o) {
   MUSTER_TRY(const auto runs, runsIn(o.cluster));
   const double now = systemClock().wallUnix();
   for (const auto& [id, run] : runs) {
-    const std::string kept = run.live ? "its jobs still wait or run" : now - run.changed < age ? "is not old enough" : "";
+    const std::string kept = run.live                  ? "its jobs still wait or run"
+                             : now - run.changed < age ? "is not old enough"
+                                                       : "";
     if (kept.empty() && o.apply) {
       std::vector<std::string> words = {"delete", "--ignore-not-found", "--wait=false"};
       words.insert(words.end(), run.objects.begin(), run.objects.end());
@@ -58,7 +61,8 @@ Result<int> kubeCleanup(const KubeOptions& o) {
     }
     printText("{}: {}\n", id,
               !kept.empty() ? "kept: " + kept
-                            : fmt::format("{} objects {}", run.objects.size(), o.apply ? "removed" : "would be removed"));
+                            : fmt::format("{} objects {}", run.objects.size(),
+                                          o.apply ? "removed" : "would be removed"));
   }
   if (runs.empty()) printText("no runs of muster in this namespace\n");
   return kExitAccepted;

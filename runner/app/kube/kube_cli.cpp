@@ -25,7 +25,8 @@ Examples:
 void addCluster(CLI::App* command, KubeOptions& o) {
   command->add_option("--context", o.cluster.context, "context of the kubeconfig (default: the current one)")
       ->type_name("NAME");
-  command->add_option("-n,--namespace", o.cluster.space, "namespace (default: the context's)")->type_name("NAME");
+  command->add_option("-n,--namespace", o.cluster.space, "namespace (default: the context's)")
+      ->type_name("NAME");
 }
 
 void addNodes(CLI::App* command, KubeOptions& o, const char* help) {
@@ -36,9 +37,11 @@ void addNodes(CLI::App* command, KubeOptions& o, const char* help) {
 void addChart(CLI::App* command, KubeOptions& o) {
   addSubmitInput(command, o);
   addCluster(command, o);
-  command->add_option("--image", o.image, "image with muster; a version or digest, never latest")->type_name("REF");
+  command->add_option("--image", o.image, "image with muster; a version or digest, never latest")
+      ->type_name("REF");
   command
-      ->add_option("--values", o.valueFiles, "file with more values of the chart; these options come after it")
+      ->add_option("--values", o.valueFiles,
+                   "file with more values of the chart; these options come after it")
       ->type_name("FILE")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false);
@@ -75,11 +78,13 @@ void addSubmit(CLI::App* k8s, KubeOptions& o) {
 }
 
 void addRender(CLI::App* k8s, KubeOptions& o) {
-  CLI::App* render =
-      k8s->add_subcommand("render", "print the manifests as plain YAML; changes nothing, and needs no cluster");
+  CLI::App* render = k8s->add_subcommand(
+      "render", "print the manifests as plain YAML; changes nothing, and needs no cluster");
   addChart(render, o);
   addNodes(render, o, "nodes by name (default: any nodes, as many as nodeCount of the values)");
-  render->add_option("--kind", o.kind, "node, cluster, scheduled or preflight (default: node or cluster, by the plan)")
+  render
+      ->add_option("--kind", o.kind,
+                   "node, cluster, scheduled or preflight (default: node or cluster, by the plan)")
       ->check(CLI::IsMember({"node", "cluster", "scheduled", "preflight"}));
   render->footer(kExamples);
 }
@@ -89,14 +94,16 @@ void addVerify(CLI::App* k8s, KubeOptions& o) {
       "verify", "check nodes, device plugin, taints, RDMA and quotas, and say what to fix; changes nothing");
   addCluster(verify, o);
   addNodes(verify, o, "nodes to check (default: all but the control plane)");
-  verify->add_option("--rdma-resource", o.rdmaResource, "RDMA resource that each node must offer")->type_name("NAME");
+  verify->add_option("--rdma-resource", o.rdmaResource, "RDMA resource that each node must offer")
+      ->type_name("NAME");
   verify->add_option("--controller", o.controller, "controller that cluster runs will use")
       ->check(CLI::IsMember({"Job", "JobSet"}));
 }
 
 void addRelease(CLI::App* k8s, KubeOptions& o) {
-  CLI::App* release = addOnRun(
-      k8s, o, "release", "remove a node's preflight taint if its record accepts it; called by the preflight pod");
+  CLI::App* release =
+      addOnRun(k8s, o, "release",
+               "remove a node's preflight taint if its record accepts it; called by the preflight pod");
   addCluster(release, o);
   release->add_option("--node", o.nodeName, "the node")->required()->type_name("NAME");
   release->add_option("--taint", o.taint, "key of the taint")->capture_default_str();
@@ -117,7 +124,8 @@ CLI::App* addKube(CLI::App& app, KubeOptions& o) {
   addVerify(k8s, o);
   addSubmit(k8s, o);
   addOnRun(k8s, o, "status", "show each node's progress; takes in records of pods that have ended");
-  CLI::App* resume = addOnRun(k8s, o, "resume", "rerun the plan on nodes that are missing, lost or incomplete");
+  CLI::App* resume =
+      addOnRun(k8s, o, "resume", "rerun the plan on nodes that are missing, lost or incomplete");
   resume->add_flag("--rejected", o.rejectedToo,
                    "also rerun rejected nodes, after a repair; old results are kept in attempts/");
   resume->add_flag("--wait", o.wait, "wait for all pods, then collect and return the fleet's exit code");

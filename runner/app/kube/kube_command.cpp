@@ -35,8 +35,14 @@ void show(const std::vector<NodeJob>& nodes) {
 /// The arguments of `muster fleet` for a run.
 std::vector<std::string> fleetArguments(const kube::RunStore& run) {
   const auto path = [&](const char* name) { return (run.folder() / name).string(); };
-  std::vector<std::string> words = {path("records"), "--expect", path("expect.txt"), "--out", path("fleet"),
-                                    "--record-key", run.runKey().string(), "--plan",
+  std::vector<std::string> words = {path("records"),
+                                    "--expect",
+                                    path("expect.txt"),
+                                    "--out",
+                                    path("fleet"),
+                                    "--record-key",
+                                    run.runKey().string(),
+                                    "--plan",
                                     (run.folder() / "inputs" / run.submission().planFile).string()};
   const auto& more = run.submission().fleetOptions;
   words.insert(words.end(), more.begin(), more.end());

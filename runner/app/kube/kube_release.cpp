@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `muster k8s release`: takes the preflight taint from a node that its own record accepts. Nothing here sets one.
+// `muster k8s release`: takes the preflight taint from a node that its own record accepts. Nothing here sets
+// one.
 #include <fmt/format.h>
 
 #include "runner/app/commands/measured_only.h"
@@ -25,12 +26,14 @@ Status checkRecord(const Record& record, const KubeOptions& o) {
   if (!record.imported.empty() || !record.rejudged.empty())
     return refuse("the record is imported or was judged again, so it is no measurement of this node", o.run);
   if (record.node != o.nodeName)
-    return refuse(fmt::format("the record is of node {}, expected {}", printable(record.node, 80), o.nodeName), o.run);
+    return refuse(
+        fmt::format("the record is of node {}, expected {}", printable(record.node, 80), o.nodeName), o.run);
   MUSTER_TRY(const std::string boot, readFile("/proc/sys/kernel/random/boot_id", 100));
   if (record.bootId.empty() || record.bootId != trim(boot))
-    return refuse("the node has booted since it was tested, or the record does not say when; delete its preflight pod "
-                  "to test it again",
-                  o.run);
+    return refuse(
+        "the node has booted since it was tested, or the record does not say when; delete its preflight pod "
+        "to test it again",
+        o.run);
   if (record.acceptance != Acceptance::kAccepted || record.exitCode != kExitAccepted)
     return refuse(fmt::format("the record is not accepted (exit {})", record.exitCode), o.run);
   return {};

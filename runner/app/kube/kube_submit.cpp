@@ -52,11 +52,12 @@ Status writeInputs(const kube::RunStore& run, const KubeOptions& o, const Plan& 
 }
 
 /// The values of one round: which nodes, their keys, and a token if they run together.
-Result<Json> roundValues(const kube::RunStore& run, Json values, const std::vector<std::string>& nodes, int round) {
+Result<Json> roundValues(const kube::RunStore& run, Json values, const std::vector<std::string>& nodes,
+                         int round) {
   MUSTER_TRY(const std::string key, readKey(run.runKey()));
   values["nodes"] = nodes;
   values["nodeCount"] = nodes.size();
-  values["run"] = {{"id", run.submission().id}, {"round", round}};
+  values["run"] = {{"id", run.submission().id}, {"round", round}, {"nodes", run.submission().nodes}};
   values["recordKeys"] = Json::object();
   for (const std::string& node : nodes) values["recordKeys"][node] = nodeKeyOf(key, node);
   if (run.submission().together) {
@@ -77,13 +78,22 @@ Status createRound(const kube::RunStore& run, const Json& values, int round) {
   MUSTER_CHECK_OK(run.keepValues(round, values));
   Status created = kube::act(s.cluster, {"create", "--filename", "-"}, manifests);
   if (created.ok()) return {};
-  const Status removed = kube::act(
-      s.cluster, {"delete", "--ignore-not-found", "--wait=false", "--filename", "-"}, manifests);
+  const Status removed =
+      kube::act(s.cluster, {"delete", "--ignore-not-found", "--wait=false", "--filename", "-"}, manifests);
   run.dropRound(round);
   Error error = std::move(created).error();
   error.message += removed.ok() ? "; what had been created of this round was removed again"
                                 : "; what had been created could not be removed: " + removed.error().message;
   return error;
+}
+
+/// Keeps what was asked for, and creates the first round.
+Status beginRun(const kube::RunStore& run, const KubeOptions& o, const Plan& plan, const Json& common,
+                const std::vector<std::string>& nodes) {
+  MUSTER_TRY(const Fd lock, run.lock());
+  MUSTER_CHECK_OK(writeInputs(run, o, plan));
+  MUSTER_TRY(const Json values, roundValues(run, common, nodes, 1));
+  return createRound(run, values, 1);
 }
 
 /// Splits nodes into those that can run now and those that cannot, which are listed.
@@ -109,16 +119,18 @@ kube::Submission describe(const KubeOptions& o, const Plan& plan) {
   s.planName = plan.name;
   s.planFile = inputName(o.plan, "plan" + o.plan.extension().string());
   s.simulated = !o.scenario.empty();
-  for (size_t i = 0; i < o.valueFiles.size(); ++i) s.valueFiles.push_back(fmt::format("values-{}.yaml", i + 1));
+  for (size_t i = 0; i < o.valueFiles.size(); ++i)
+    s.valueFiles.push_back(fmt::format("values-{}.yaml", i + 1));
   return s;
 }
 
 Status checkKind(const KubeOptions& o, const std::string& kind) {
   if (kind == "cluster" && !o.scenario.empty())
-    return Error{ErrorCode::kUsage,
-                 "stages of scope cluster cannot be simulated in pods; simulate them on this machine with `muster "
-                 "run --simulate SCENARIO --nodes N`",
-                 "--simulate"};
+    return Error{
+        ErrorCode::kUsage,
+        "stages of scope cluster cannot be simulated in pods; simulate them on this machine with `muster "
+        "run --simulate SCENARIO --nodes N`",
+        "--simulate"};
   return {};
 }
 
@@ -143,7 +155,8 @@ Result<int> kubeRender(KubeOptions& o) {
   MUSTER_TRY(Json values, commonValues(o, setup, kind, gpus));
   if (!nodes.empty()) values["nodes"] = nodes;
   MUSTER_TRY(const std::string text,
-             manifestsOf(setup.tree, "muster-" + lowerCase(plainNameOf(setup.plan.name)), o.cluster.space, o.valueFiles, values));
+             manifestsOf(setup.tree, "muster-" + lowerCase(plainNameOf(setup.plan.name)), o.cluster.space,
+                         o.valueFiles, values));
   printLines(text);
   return kExitAccepted;
 }
@@ -161,14 +174,14 @@ Result<int> kubeSubmit(KubeOptions& o) {
   MUSTER_TRY(const Json common, commonValues(o, setup, kind, gpus));
   const std::vector<std::string> available = availableOf(submission.nodes, known);
   if (available.empty()) return Error{ErrorCode::kUsage, "none of these nodes can run a pod now", "--nodes"};
-  const fs::path out = fs::absolute(o.out.empty() ? fs::path("muster-k8s-" + submission.id) : o.out).lexically_normal();
+  const fs::path out =
+      fs::absolute(o.out.empty() ? fs::path("muster-k8s-" + submission.id) : o.out).lexically_normal();
   submission.fleetOptions = fleetOptions(o, submission.id, out);
   MUSTER_TRY(const kube::RunStore run, kube::RunStore::create(out, submission));
-  {
-    MUSTER_TRY(const Fd lock, run.lock());
-    MUSTER_CHECK_OK(writeInputs(run, o, setup.plan));
-    MUSTER_TRY(const Json values, roundValues(run, common, available, 1));
-    MUSTER_CHECK_OK(createRound(run, values, 1));
+  if (const Status begun = beginRun(run, o, setup.plan, common, available); !begun.ok()) {
+    std::error_code error;  // nothing was begun, so another try may have the folder
+    fs::remove_all(run.folder(), error);
+    return begun.error();
   }
   printText("run {}: {} of {} nodes submitted\n", out.string(), available.size(), submission.nodes.size());
   printText("follow it with: muster k8s status {}\n", shellQuote(out.string()));
@@ -182,10 +195,11 @@ Result<int> kubeResume(const KubeOptions& o) {
     MUSTER_TRY(const Fd lock, run.lock());
     MUSTER_TRY(const kube::Snapshot seen, kube::look(run.submission()));
     if (kube::anyLive(seen))
-      return Error{ErrorCode::kUsage,
-                   "pods of this run are still pending or running; see `muster k8s status`, and resume when they "
-                   "have ended",
-                   run.folder().string()};
+      return Error{
+          ErrorCode::kUsage,
+          "pods of this run are still pending or running; see `muster k8s status`, and resume when they "
+          "have ended",
+          run.folder().string()};
     MUSTER_TRY(const auto results, kube::collectResults(run, seen));
     std::vector<std::string> again;
     for (const NodeJob& node : kube::progressOf(run.submission(), results, seen))
@@ -200,8 +214,8 @@ Result<int> kubeResume(const KubeOptions& o) {
       for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
       MUSTER_CHECK_OK(createRound(run, values, round));
     }
-    printText("run {}: retesting {} nodes{}{}\n", run.folder().string(), again.size(), again.empty() ? "" : ": ",
-              slurm::shortList(again));
+    printText("run {}: retesting {} nodes{}{}\n", run.folder().string(), again.size(),
+              again.empty() ? "" : ": ", slurm::shortList(again));
     std::fflush(stdout);
   }
   return o.wait ? kubeWait(run) : Result<int>(kExitAccepted);

@@ -70,23 +70,29 @@ void checkNodes(const std::vector<const kube::NodeInfo*>& nodes, const KubeOptio
     }
   }
   if (!down.empty())
-    checks.fix("not ready or cordoned: " + listed(down), "kubectl describe node shows why; kubectl uncordon if it was meant to be used");
+    checks.fix("not ready or cordoned: " + listed(down),
+               "kubectl describe node shows why; kubectl uncordon if it was meant to be used");
   if (!noGpus.empty())
     checks.fix(fmt::format("no {}: {}", o.gpuResource, listed(noGpus)),
-               "check the device plugin's pod on these nodes (GPU Operator: nvidia-device-plugin-daemonset) and the driver");
+               "check the device plugin's pod on these nodes (GPU Operator: nvidia-device-plugin-daemonset) "
+               "and the driver");
   else if (counts.size() > 1)
-    checks.fix("different numbers of GPUs on these nodes", "submit them separately, or set --gpus to the smallest number");
+    checks.fix("different numbers of GPUs on these nodes",
+               "submit them separately, or set --gpus to the smallest number");
   else
-    checks.ok(fmt::format("{} nodes with {} x {}", nodes.size(), counts.empty() ? 0 : *counts.begin(), o.gpuResource));
+    checks.ok(fmt::format("{} nodes with {} x {}", nodes.size(), counts.empty() ? 0 : *counts.begin(),
+                          o.gpuResource));
   if (!noLabel.empty())
     checks.note("no label nvidia.com/gpu.product (GPU feature discovery): " + listed(noLabel));
   if (!noRdma.empty())
-    checks.fix(fmt::format("no {}: {}", o.rdmaResource, listed(noRdma)),
-               "check the RDMA device plugin (NVIDIA Network Operator, or the cloud's) and its resource name");
+    checks.fix(
+        fmt::format("no {}: {}", o.rdmaResource, listed(noRdma)),
+        "check the RDMA device plugin (NVIDIA Network Operator, or the cloud's) and its resource name");
   if (!tainted.empty())
     checks.fix(fmt::format("taints {} on {}", join({keys.begin(), keys.end()}, ", "), listed(tainted)),
                "add `tolerations` to the values (--values), or remove the taints");
-  if (!gated.empty()) checks.note(fmt::format("still has the preflight taint {}: {}", o.taint, listed(gated)));
+  if (!gated.empty())
+    checks.note(fmt::format("still has the preflight taint {}: {}", o.taint, listed(gated)));
 }
 
 /// Quotas that leave less than one pod of GPUs.
@@ -97,11 +103,13 @@ Status checkQuotas(const KubeOptions& o, size_t nodes, Checks& checks) {
     const Json& hard = kube::valueAt(quota, "/status/hard");
     const Json& used = kube::valueAt(quota, "/status/used");
     const std::string name = kube::textAt(quota, "/metadata/name");
-    for (const auto& [key, need] : {std::pair<std::string, size_t>{resource, nodes}, {"pods", nodes}, {"count/jobs.batch", nodes}}) {
+    for (const auto& [key, need] :
+         {std::pair<std::string, size_t>{resource, nodes}, {"pods", nodes}, {"count/jobs.batch", nodes}}) {
       if (!hard.is_object() || !hard.contains(key) || !hard[key].is_string()) continue;
       const auto left = std::atoll(hard[key].get<std::string>().c_str()) -
                         (used.is_object() && used.contains(key) && used[key].is_string()
-                             ? std::atoll(used[key].get<std::string>().c_str()) : 0);
+                             ? std::atoll(used[key].get<std::string>().c_str())
+                             : 0);
       if (left < static_cast<long long>(need))
         checks.fix(fmt::format("quota {} leaves {} of {}; at least {} are needed", name, left, key, need),
                    "raise the ResourceQuota, or use another namespace (--namespace)");
@@ -118,10 +126,12 @@ Status checkGroups(const KubeOptions& o, Checks& checks) {
   if (names.count("jobset.x-k8s.io") > 0)
     checks.ok("JobSet is installed");
   else if (o.controller == "JobSet")
-    checks.fix("JobSet is not installed", "install its controller, or use --controller Job, which needs none");
+    checks.fix("JobSet is not installed",
+               "install its controller, or use --controller Job, which needs none");
   else
     checks.note("JobSet is not installed: cluster runs use an Indexed Job");
-  if (names.count("kueue.x-k8s.io") == 0) checks.note("Kueue is not installed: leave `queue` and `topology` unset");
+  if (names.count("kueue.x-k8s.io") == 0)
+    checks.note("Kueue is not installed: leave `queue` and `topology` unset");
   return {};
 }
 

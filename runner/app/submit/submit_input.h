@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input of a run on many nodes, whichever scheduler starts it: plan, scenario, waivers, and options of `muster run`.
+// Input of a run on many nodes, whichever scheduler starts it: plan, scenario, waivers, and options of
+// `muster run`.
 #pragma once
 
 #include <cstdint>
