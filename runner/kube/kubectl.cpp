@@ -10,7 +10,7 @@
 namespace muster::kube {
 namespace {
 
-constexpr double kPatience = 300;  // seconds; kubectl gives up on a request after 60
+constexpr double kPatience = 120;  // seconds
 constexpr size_t kMostOutput = 1u << 30;
 
 std::string oneLine(std::string_view text) {
@@ -39,7 +39,8 @@ Result<std::string> printedBy(std::vector<std::string> command, std::string inpu
 }
 
 Result<std::string> kubectl(const Cluster& cluster, std::vector<std::string> words, std::string input = {}) {
-  std::vector<std::string> command = {"kubectl", "--request-timeout=60s"};
+  // Not --request-timeout: with it, kubectl does not look for the service account of its pod.
+  std::vector<std::string> command = {"kubectl"};
   if (!cluster.context.empty()) command.push_back("--context=" + cluster.context);
   if (!cluster.space.empty()) command.push_back("--namespace=" + cluster.space);
   command.insert(command.end(), words.begin(), words.end());

@@ -55,6 +55,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.cluster = stand_in.Cluster(self.nodes, self.gpus)
         self.addCleanup(self.cluster.close)
+        self.values = dict(SMALL)
         self.run_folder = os.path.join(self.folder, "run")
 
     def file(self, name, content):
@@ -70,7 +71,7 @@ class Case(unittest.TestCase):
         return done.stdout + done.stderr
 
     def submit(self, plan, *words, code=0, nodes="all", image=IMAGE):
-        return self.muster("k8s", "submit", plan, "--nodes", nodes, "--image", image, "--values", self.file("values.yaml", SMALL), "--out",
+        return self.muster("k8s", "submit", plan, "--nodes", nodes, "--image", image, "--values", self.file("values.yaml", self.values), "--out",
                            self.run_folder, "--same-machine", *words, code=code)
 
     def wait_for_end(self):

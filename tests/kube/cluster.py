@@ -412,12 +412,11 @@ class Cluster:
 
     def close(self):
         self.ending.set()
-        for container in list(self.containers.values()):
-            if container.code() is None:
-                container.process.kill()
-            container.process.wait()
         for thread in self.threads:
             thread.join(10)
+        for container in self.containers.values():
+            container.process.kill()
+            container.process.wait()
         self.api.close()
         for node in self.store.list("nodes"):
             subprocess.run(["ip", "netns", "del", self.space(node["metadata"]["name"])], check=False)

@@ -34,7 +34,8 @@ class Together(case.Case):
         self.assertEqual(set(self.fleet().values()), {"accepted"})
 
     def test_an_evicted_pod_rejects_nobody_and_a_resume_starts_all_again(self):
-        self.start("60s", "8 MiB", 2000)
+        self.values["options"] = ["--lost-after", "3s"]
+        self.start("60s", "64 KiB", 100000)
         self.cluster.wait(lambda: sum(pod["status"]["phase"] == "Running" for pod in self.cluster.pods()) == 4, "four pods")
         self.cluster.wait(lambda: all("ring" in self.cluster.store.logs[pod["metadata"]["uid"], "muster"]() for pod in self.cluster.pods()), "the stage")
         self.cluster.evict(self.cluster.container_on("n2"))
@@ -48,7 +49,7 @@ class Together(case.Case):
 
     def test_a_pod_with_another_token_is_not_let_in(self):
         self.cluster.held = {"n3"}
-        self.start("20s")
+        self.start("15s")
         self.cluster.wait(lambda: sum(pod["status"]["phase"] == "Running" for pod in self.cluster.pods()) == 3, "three pods")
         secret, = self.cluster.store.list("secrets")
         self.cluster.store.change("secrets", "default", secret["metadata"]["name"],

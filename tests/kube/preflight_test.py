@@ -9,7 +9,7 @@ import case
 import tools
 
 TAINT = "muster.dev/preflight"
-NEVER = case.PATTERN + 'expect = [ { metric = "memory.pattern_bandwidth", min = "1 EB/s", source = "test", remedy = "none" } ]\n'
+NEVER = case.PATTERN + 'expect = [ { metric = "memory.pattern_bytes", min = "1 TiB", source = "test", remedy = "none" } ]\n'
 
 
 class Preflight(case.Case):

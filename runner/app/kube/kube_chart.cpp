@@ -106,7 +106,7 @@ Result<Json> commonValues(const KubeOptions& o, const RunSetup& setup, const std
                     {"name", inputName(o.plan, "plan" + o.plan.extension().string())}};
   MUSTER_TRY(values["scenario"], inputText(o.scenario));
   MUSTER_TRY(values["waivers"], inputText(o.waivers));
-  values["options"] = runOptions(o);
+  values["run"]["options"] = runOptions(o);
   values["gpus"] = gpus;
   values["gpuResource"] = o.gpuResource;
   if (!o.image.empty()) values["image"] = imageValues(o.image);

@@ -42,7 +42,9 @@ Status checkRecord(const Record& record, const KubeOptions& o) {
 }  // namespace
 
 Result<int> kubeRelease(const KubeOptions& o) {
-  MUSTER_TRY(const Record record, soundRecordAt(o.run));
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(o.run, error);
+  MUSTER_TRY(const Record record, soundRecordAt(folder ? o.run / "record.json" : o.run));
   MUSTER_CHECK_OK(checkRecord(record, o));
   for (int attempt = 1;; ++attempt) {
     MUSTER_TRY(const Json node, kube::ask(o.cluster, {"get", "node", o.nodeName}));

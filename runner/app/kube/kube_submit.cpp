@@ -57,7 +57,9 @@ Result<Json> roundValues(const kube::RunStore& run, Json values, const std::vect
   MUSTER_TRY(const std::string key, readKey(run.runKey()));
   values["nodes"] = nodes;
   values["nodeCount"] = nodes.size();
-  values["run"] = {{"id", run.submission().id}, {"round", round}, {"nodes", run.submission().nodes}};
+  values["run"]["id"] = run.submission().id;
+  values["run"]["round"] = round;
+  values["run"]["nodes"] = run.submission().nodes;
   values["recordKeys"] = Json::object();
   for (const std::string& node : nodes) values["recordKeys"][node] = nodeKeyOf(key, node);
   if (run.submission().together) {

@@ -41,7 +41,7 @@ muster.dev/round: {{ $.Values.run.round | quote }}
 {{- if $v.scenario }}{{ $args = concat $args (list "--simulate" "/muster/input/scenario.toml") }}{{ end -}}
 {{- if $v.waivers }}{{ $args = concat $args (list "--waivers" "/muster/input/waivers.toml") }}{{ end -}}
 {{- if $v.run.id }}{{ $args = concat $args (list "--fleet-id" $v.run.id) }}{{ end -}}
-{{- concat $args .more $v.options | toJson -}}
+{{- concat $args .more $v.run.options $v.options | toJson -}}
 {{- end }}
 
 {{- /* Nodes that a pod may run on: the named ones, and with `alone` none that runs another pod of this release. */ -}}
