@@ -31,10 +31,6 @@ def ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-def ready_status(pod, ready):
-    pod["status"]["conditions"] = [{"type": "Ready", "status": "True" if ready else "False"}]
-
-
 class Container:
     """One start of a container."""
 
@@ -85,12 +81,14 @@ class Container:
         except (OSError, IndexError):
             return None
 
-    def stop(self, sign):
-        child = self.child()
-        if child:
-            os.kill(child, sign)
-        elif sign == signal.SIGKILL and self.process.poll() is None:
-            self.process.kill()
+    def kill(self):
+        """Its first process, and with it all that it started. Not the program around it: it would leave them behind."""
+        while self.process.poll() is None:
+            child = self.child()
+            if child:
+                os.kill(child, signal.SIGKILL)
+                self.process.wait()
+            time.sleep(0.01)
 
     def code(self):
         """Its exit code as Kubernetes shows it; None while it runs."""
@@ -243,6 +241,9 @@ class Cluster:
         meta = pod["metadata"]
         self.store.change("pods", meta["namespace"], meta["name"], lambda thing: thing["status"].update(status))
 
+    def exists(self, pod):
+        return ("pods", pod["metadata"]["namespace"], pod["metadata"]["name"]) in self.store.objects
+
     def run_pod(self, pod):
         """A kubelet's work on one pod."""
         init, main = pod["spec"].get("initContainers", []), pod["spec"]["containers"]
@@ -259,11 +260,12 @@ class Cluster:
                                 containerStatuses=[{"name": spec["name"], "restartCount": restarts, "state": {"running": {}}}])
                 while container.code() is None and not self.ending.is_set():
                     time.sleep(0.05)
-                    if self.store.get("pods", pod["metadata"]["namespace"], pod["metadata"]["name"]) is None:
-                        container.stop(signal.SIGKILL)
-                code, done = container.code(), [{"name": spec["name"], "restartCount": restarts,
-                                                 "state": {"terminated": {"exitCode": container.code(), "reason": "Completed" if container.code() == 0 else "Error"}}}]
-                if self.ending.is_set() or self.store.get("pods", pod["metadata"]["namespace"], pod["metadata"]["name"]) is None:
+                    if not self.exists(pod):
+                        container.kill()
+                code = container.code()
+                done = [{"name": spec["name"], "restartCount": restarts,
+                         "state": {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}}]
+                if self.ending.is_set() or not self.exists(pod):
                     return
                 if code == 0 and spec in init:
                     break
@@ -282,12 +284,17 @@ class Cluster:
     def evict(container):
         """What kubelet does when its node runs out of memory."""
         container.evicted = True
-        container.process.kill()
+        container.kill()
 
     # Control loops
 
     def control(self):
+        seen = None
         while not self.ending.wait(0.1):
+            state = (self.store.version, len(self.held))
+            if state == seen:
+                continue
+            seen = state
             for job in self.store.list("jobs"):
                 self.control_job(job)
             for daemons in self.store.list("daemonsets"):
@@ -386,7 +393,8 @@ class Cluster:
                 address = node["status"]["addresses"][0]["address"]
                 file.write(f"{address} {stem}.{meta['namespace']}.svc.cluster.local {stem} {self.host_name(pod)}\n")
             return self.begin(self.run_pod, pod)
-        self.set_status(pod, conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0 nodes are available"}])
+        if not pod["status"].get("conditions"):
+            self.set_status(pod, conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0 nodes are available"}])
         return None
 
     # Tests
@@ -415,8 +423,7 @@ class Cluster:
         for thread in self.threads:
             thread.join(10)
         for container in self.containers.values():
-            container.process.kill()
-            container.process.wait()
+            container.kill()
         self.api.close()
         for node in self.store.list("nodes"):
             subprocess.run(["ip", "netns", "del", self.space(node["metadata"]["name"])], check=False)
