@@ -14,9 +14,8 @@ namespace {
 NodeJob ended(const std::string& node, const NodeResult& result) {
   const std::string code = fmt::format("{}: exit {}", result.pod, result.exitCode);
   if (result.problem.empty()) return {node, stateOfExit(result.exitCode), code};
-  // Without a record nothing is accepted, but a rejection keeps its verdict.
-  const NodeState state = result.exitCode == 1 ? NodeState::kRejected : NodeState::kLost;
-  return {node, state,
+  // Without a record the exit code proves nothing: another program may have ended with it.
+  return {node, NodeState::kLost,
           result.exitCode < 0 ? result.pod + ": " + result.problem : code + ", " + result.problem};
 }
 

@@ -40,6 +40,7 @@ class Container:
         self.folder = cluster.pod_folder(pod)
         self.log = os.path.join(self.folder, self.name + ".log")
         self.process = None
+        self.killed = False
 
     def printed(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
@@ -83,6 +84,7 @@ class Container:
 
     def kill(self):
         """Its first process, and with it all that it started. Not the program around it: it would leave them behind."""
+        self.killed = True
         while self.process.poll() is None:
             child = self.child()
             if child:
@@ -93,6 +95,8 @@ class Container:
     def code(self):
         """Its exit code as Kubernetes shows it; None while it runs."""
         code = self.process.poll()
+        if code is not None and self.killed:
+            return 137  # unshare fails then, with a code of its own
         return code if code is None or code >= 0 else 128 - code
 
 

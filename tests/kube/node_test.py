@@ -57,6 +57,16 @@ class Node(case.Case):
             self.assertIn(reason, said)
         self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "down", "n2": "down", "n3": "down"})
 
+    def test_a_pod_that_may_have_been_rejected_is_not_run_until_it_passes(self):
+        self.simulate()
+        self.wait_for_end()
+        self.cluster.store.logs[self.cluster.pod_on("n0")["metadata"]["uid"], "muster"] = lambda: "rotated away\n"
+        self.assertEqual(self.states()["n0"], "lost")
+        self.assertIn("n0: ", said := self.muster("k8s", "resume", self.run_folder))
+        self.assertIn("only --rejected retests it", said)
+        self.assertIn("retesting 0 nodes", said)
+        self.assertIn("retesting 1 nodes: n0", self.muster("k8s", "resume", "--rejected", self.run_folder))
+
     def test_a_record_that_was_changed_does_not_count(self):
         self.simulate()
         self.wait_for_end()

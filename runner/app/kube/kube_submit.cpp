@@ -204,8 +204,15 @@ Result<int> kubeResume(const KubeOptions& o) {
           run.folder().string()};
     MUSTER_TRY(const auto results, kube::collectResults(run, seen));
     std::vector<std::string> again;
-    for (const NodeJob& node : kube::progressOf(run.submission(), results, seen))
-      if (runsAgain(node.state, o.rejectedToo)) again.push_back(node.node);
+    for (const NodeJob& node : kube::progressOf(run.submission(), results, seen)) {
+      if (!runsAgain(node.state, o.rejectedToo)) continue;
+      const auto result = results.find(node.node);
+      if (!o.rejectedToo && result != results.end() && result->second.exitCode == kExitRejected)
+        printText("{}: {}; it may have been rejected, so only --rejected retests it\n", node.node,
+                  node.detail);
+      else
+        again.push_back(node.node);
+    }
     // Stages of scope cluster are of all nodes: where one of them has no result, all run them again.
     if (run.submission().together && !again.empty()) again = run.submission().nodes;
     again = availableOf(again, seen.nodes);

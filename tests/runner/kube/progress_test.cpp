@@ -64,7 +64,7 @@ TEST(KubeProgress, AnAcceptedNodeNeedsARecord) {
   world.seen.jobs[0].ended = true;
   for (const int code : {-1, 0, 1, 2, 3, 137}) {
     world.results["a"] = {"pod", 1, code, "its log holds no record"};
-    EXPECT_EQ(world.of("a").state, code == 1 ? NodeState::kRejected : NodeState::kLost) << code;
+    EXPECT_EQ(world.of("a").state, NodeState::kLost) << code;
   }
   world.results["a"] = {"pod", 1, 0, ""};
   EXPECT_EQ(world.of("a").state, NodeState::kAccepted);
