@@ -30,5 +30,6 @@ while [ "$1" != -- ]; do
 done
 shift
 mount -o remount,ro "$root"
+# shellcheck disable=SC2016 # the shell inside expands these
 exec chroot "$root" setpriv --reuid="$uid" --regid="$group" --groups="$group" --no-new-privs --bounding-set=-all --inh-caps=-all \
   /bin/sh -c 'cd "$0" && exec "$@"' "$work" "$@"
