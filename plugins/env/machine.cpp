@@ -39,6 +39,7 @@ const std::map<std::string, std::string>& labelNames() {
                                                         {"fabric_manager_errors", "message"},
                                                         {"imex_ready", "reason"},
                                                         {"nvlinks_active", "inactive"},
+                                                        {"c2c_links_down", "inactive"},
                                                         {"fabric_ready", "reason"},
                                                         {reading::kFabricHealthy, "reason"},
                                                         {"recovery_needed", "action"},

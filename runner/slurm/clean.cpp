@@ -2,6 +2,7 @@
 // Finds and removes old run directories.
 #include "runner/slurm/clean.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -35,13 +36,24 @@ double lastChange(const fs::path& folder) {
   return last;
 }
 
-/// A run inside `folder`: an earlier version, or a hand, put it there. Empty: none.
-fs::path runInside(const fs::path& folder) {
+bool isMountPoint(const fs::path& path) {
+  struct statx info {};
+  constexpr int kItself = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+  return statx(AT_FDCWD, path.c_str(), kItself, 0, &info) == 0 &&
+         (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+/// What lies inside `folder` and must not be removed with it: another run, which an earlier version or a hand
+/// put there, or what is mounted. Empty: nothing.
+std::string foreignInside(const fs::path& folder) {
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (isMountPoint(at->path()))
+      return fmt::format("something is mounted inside it: {}", at->path().string());
     if (!at->is_symlink(error) && at->is_directory(error) && RunStore::holdsRun(at->path()))
-      return at->path();
-  return error ? folder : fs::path();
+      return fmt::format("another run lies inside it: {}", at->path().string());
+  }
+  return error ? "cannot be read: " + error.message() : "";
 }
 
 /// Finds why a run that is old enough stays all the same. What its user wrote concerns it alone; an error is
@@ -51,10 +63,8 @@ Status findWhyKept(const RunStore& run, OldRun& old) {
     old.kept = own.error().message;
     return {};
   }
-  if (const fs::path inside = runInside(run.folder()); !inside.empty()) {
-    old.kept = fmt::format("another run lies inside it: {}", inside.string());
-    return {};
-  }
+  old.kept = foreignInside(run.folder());
+  if (!old.kept.empty()) return {};
   std::error_code none;  // whoever is at work on the run has made its lock; looking for one makes nothing
   if (fs::exists(run.folder() / ".lock", none))
     if (const auto lock = run.lock(); !lock.ok()) {

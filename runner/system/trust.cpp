@@ -365,9 +365,11 @@ Result<fs::path> ownFolder(const fs::path& folder, const std::string& kind) {
   MUSTER_TRY(const struct stat info, statReal(real, kind));
   if (belongsToOthers(info, believed)) return foreignOwner(kind, info, real);
   const std::vector<uid_t> users = {0, info.st_uid, believed.caller};
-  if ((info.st_mode & S_IWOTH) != 0 ||
-      (isRoot && (isOpen(real, info, believed) || defaultAclOpens(real, users))))
+  if ((info.st_mode & S_IWOTH) != 0 || (isRoot && isOpen(real, info, believed)))
     return writableByOthers(kind, info, "use a folder of your own", real);
+  if (isRoot && defaultAclOpens(real, users))
+    return refused("others may write what will be made in it, by its default ACL; run setfacl -k on it",
+                   real);
   return real;
 }
 

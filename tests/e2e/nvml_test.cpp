@@ -238,6 +238,8 @@ INSTANTIATE_TEST_SUITE_P(
               "inactive=7", "nvidia-smi nvlink -s"},
         Fault{"NvlinkGoesDown", "gpu 6 nvlink_down 7 working\n", 1, kFail, "work", "env.nvlinks_active",
               "gpu6", "inactive=7", "nvidia-smi nvlink -s"},
+        Fault{"C2cLinkDown", "gpu * c2c_links 10\ngpu 2 c2c_down 7\n", 1, kFail, "health",
+              "env.c2c_links_down", "gpu2", "inactive=7", "nvidia-smi c2c -s"},
         Fault{"NvlinkSlow", "gpu 6 nvlink_speed 13281\n", 1, kFail, "health", "env.nvlink_speed", "gpu6",
               "13.28 GB/s", "came up at a lower rate"},
         Fault{"PcieX8", "gpu 4 pcie_width 8\n", 1, kFail, "health", "env.pcie_link_width", "gpu4", "8",

@@ -244,14 +244,33 @@ class UnfixedRun {
   ProcessResult terminated(bool resumed) {
     const fs::path told = dir_.path() / "fixed.told";
     fs::remove(told);
-    const std::string command = "\"$0\" run " + (resumed ? "--resume " : plan_.string() + " --out ") +
-                                out().string() + " --plugins " + withFakes()[1] +
-                                " & pid=$!; while kill -0 $pid && [ ! -e " + told.string() +
-                                " ]; do sleep 0.05; done; kill -TERM $pid; wait $pid";
-    return runProcess({"bash", "-mc", command, (distDir() / "bin/muster").string()}, options());
+    return stopped(resumed, "[ -e " + told.string() + " ]", "TERM");
+  }
+  /// Killed once the journal holds, once more, what it had failed.
+  ProcessResult killed(bool resumed) {
+    const auto before = resumed ? lines(readWhole(out() / "journal.jsonl"), kInterrupted) : 0;
+    const std::string count =
+        std::string("$(grep -c '") + kInterrupted + "' " + (out() / "journal.jsonl").string() + " 2>&1)";
+    return stopped(resumed, "[[ " + count + " == " + std::to_string(before + 1) + " ]]", "KILL");
   }
 
  private:
+  static constexpr const char* kInterrupted = "\"type\":\"interrupted\"";
+
+  static int lines(const std::string& text, const std::string& with) {
+    int count = 0;
+    for (size_t at = text.find(with); at != std::string::npos; at = text.find(with, at + 1)) ++count;
+    return count;
+  }
+
+  ProcessResult stopped(bool resumed, const std::string& when, const std::string& signal) {
+    const std::string command = "\"$0\" run " + (resumed ? "--resume " : plan_.string() + " --out ") +
+                                out().string() + " --plugins " + withFakes()[1] +
+                                " & pid=$!; while kill -0 $pid && ! " + when +
+                                "; do sleep 0.05; done; kill -" + signal + " $pid; wait $pid";
+    return runProcess({"bash", "-mc", command, (distDir() / "bin/muster").string()}, options());
+  }
+
   [[nodiscard]] ProcessOptions options() const {
     ProcessOptions options;
     options.environment["FAKE_FIXED"] = (dir_.path() / "fixed").string();
@@ -284,6 +303,34 @@ TEST(Resume, DoesNotForgetWhatHadFailedBeforeTheInterruption) {
   EXPECT_EQ(flaky[0].attempts[0].outcome, Outcome::kFail);
   EXPECT_DOUBLE_EQ(flaky[0].attempts[1].observed, 0.5);
   EXPECT_EQ(flaky[0].attempts[2].outcome, Outcome::kPass);
+}
+
+TEST(Resume, DoesNotForgetWhatHadFailedBeforeItWasKilled) {
+  UnfixedRun run("");
+  EXPECT_EQ(run.killed(false).exitCode, 128 + SIGKILL);
+  EXPECT_EQ(run.killed(true).exitCode, 128 + SIGKILL);
+  run.fix();
+  const auto last = run.resume();
+  EXPECT_EQ(last.exitCode, 1) << last.out << last.err;
+  const Record record = recordIn(run.out());
+  const auto flaky = verdictsOf(record, Outcome::kFlaky);
+  ASSERT_EQ(flaky.size(), 1u) << last.out;
+  ASSERT_EQ(flaky[0].attempts.size(), 3u);
+  EXPECT_DOUBLE_EQ(flaky[0].attempts[0].observed, 0.5);
+  EXPECT_EQ(flaky[0].attempts[2].outcome, Outcome::kPass);
+  std::string log;
+  for (const StageRecord& stage : record.stages)
+    for (const std::string& line : stage.log) log += stage.name + ": " + line + "\n";
+  EXPECT_NE(log.find("what is known to have failed by then counts"), std::string::npos);
+}
+
+TEST(Resume, KnowsTheFirstAttemptOfAStageThatWasKilledInTheSecond) {
+  UnfixedRun run("attempts = 2\nparams = { kind = 1 }\n");
+  EXPECT_EQ(run.killed(false).exitCode, 128 + SIGKILL);
+  run.fix();
+  const auto last = run.resume();
+  EXPECT_EQ(last.exitCode, 1) << last.out << last.err;
+  EXPECT_EQ(verdictsOf(recordIn(run.out()), Outcome::kFlaky).size(), 1u) << last.out;
 }
 
 TEST(Resume, AcceptsAFailureBeforeTheInterruptionOnlyWhereThePlanAllowsFlaky) {

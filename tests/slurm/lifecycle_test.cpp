@@ -2,6 +2,7 @@
 // What becomes of a run on a real Slurm: nodes that go down, that are resumed, rejected, drained, given back;
 // the stages of all nodes; cleaning up.
 #include <fmt/format.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -392,8 +393,16 @@ TEST_F(SlurmClean, KeepsWhatIsNotItsOwnAndWhatItStillNeeds) {
   fs::copy(elsewhere, root / "others", fs::copy_options::recursive);
   ASSERT_EQ(chown((root / "others").c_str(), 12345, 12345), 0);
 
+  ASSERT_EQ(
+      submit(quickPlan(), root / "mounted", {"--simulate", slowFirstNode(), "--wait"}, "node2").exitCode, 1);
+  fs::create_directories(root / "mounted" / "data");
+  ASSERT_EQ(mount(elsewhere.c_str(), (root / "mounted" / "data").c_str(), "", MS_BIND, ""), 0)
+      << strerror(errno);
+
   const ProcessResult kept = clean();
+  EXPECT_EQ(umount2((root / "mounted" / "data").c_str(), MNT_DETACH), 0);
   EXPECT_EQ(kept.exitCode, 0) << kept.err;
+  EXPECT_THAT(kept.out, HasSubstr("mounted: kept: something is mounted inside it: "));
   EXPECT_THAT(kept.out, HasSubstr("outer: kept: another run lies inside it: "));
   EXPECT_THAT(kept.out, HasSubstr("others: kept: "));
   EXPECT_THAT(kept.out, HasSubstr("foreign: kept: "));

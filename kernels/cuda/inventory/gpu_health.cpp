@@ -171,12 +171,22 @@ void readPcie(GpuCollector& c, const Root& root, bool busy) {
              ask<unsigned>(nvml->nvmlDeviceGetCurrPcieLinkGeneration, c.device()));
 }
 
+std::string listed(const std::vector<int>& links) {
+  std::vector<std::string> texts;
+  for (const int link : links) texts.push_back(std::to_string(link));
+  return join(texts, ", ");
+}
+
+void readC2cState(GpuCollector& c) {
+  const auto down = readC2cLinksDown(c.nvml(), c.device());
+  if (c.note("c2c_links_down", down.code, down.absent()))
+    c.put("c2c_links_down", "count", static_cast<double>(down.value.size()), listed(down.value));
+}
+
 void readNvLinkState(GpuCollector& c) {
   const auto links = readNvLinks(c.nvml(), c.device());
   if (!c.note("nvlinks_active", links.code, links.absent())) return;
-  std::vector<std::string> inactive;
-  for (const int link : links.value.inactive) inactive.push_back(std::to_string(link));
-  c.put("nvlinks_active", "count", links.value.active, join(inactive, ", "));
+  c.put("nvlinks_active", "count", links.value.active, listed(links.value.inactive));
   const auto errors = readNvLinkErrors(c.nvml(), c.device(), links.value.present);
   for (const auto& [name, count] :
        {std::pair{reading::kNvlinkErrors, errors.repeated}, {reading::kNvlinkCrcErrors, errors.crc}})
@@ -225,6 +235,7 @@ void readGpuHealth(GpuCollector& collector, const Root& root) {
   readMemoryErrors(collector);
   readPcie(collector, root, utilization > 0.1);
   readNvLinkState(collector);
+  readC2cState(collector);
   readFabric(collector);
   readRecoveryAction(collector);
 }

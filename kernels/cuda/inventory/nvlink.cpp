@@ -101,6 +101,23 @@ Answer<NvLinks> readNvLinks(const Nvml& nvml, nvmlDevice_t device) {
   return {NVML_SUCCESS, std::move(links)};
 }
 
+Answer<std::vector<int>> readC2cLinksDown(const Nvml& nvml, nvmlDevice_t device) {
+  constexpr double kMostLinks = 64;  // a driver may say anything
+  const Answer<double> count = readFields(nvml, device, {{NVML_FI_DEV_C2C_LINK_COUNT}}).front();
+  if (!count.ok()) return {count.code, {}};
+  std::vector<Field> fields;
+  for (int link = 0; link < std::clamp(count.value, 0.0, kMostLinks); ++link)
+    fields.push_back({NVML_FI_DEV_C2C_LINK_GET_STATUS, static_cast<unsigned>(link)});
+  if (fields.empty()) return {NVML_ERROR_NOT_SUPPORTED, {}};
+  Answer<std::vector<int>> down{NVML_SUCCESS, {}};
+  const auto active = readFields(nvml, device, fields);
+  for (size_t link = 0; link < active.size(); ++link) {
+    if (!active[link].ok()) return {active[link].code, {}};
+    if (active[link].value == 0) down.value.push_back(static_cast<int>(link));
+  }
+  return down;
+}
+
 NvLinkErrors readNvLinkErrors(const Nvml& nvml, nvmlDevice_t device, int present) {
   const auto byFields = [&](const std::vector<unsigned>& ids) {
     return errorsByFields(nvml, device, present, ids);

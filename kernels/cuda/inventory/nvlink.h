@@ -19,6 +19,9 @@ struct NvLinks {
 /// Absent where the GPU has no NVLink.
 Answer<NvLinks> readNvLinks(const Nvml& nvml, nvmlDevice_t device);
 
+/// Which links between the GPU and its Grace CPU (NVLink-C2C) are down. Absent where it has none.
+Answer<std::vector<int>> readC2cLinksDown(const Nvml& nvml, nvmlDevice_t device);
+
 /// Errors of one kind of all links together since the driver was loaded.
 struct NvLinkCount {
   double total = 0;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runner/core/json.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 
@@ -39,16 +40,17 @@ std::optional<bool> isHeld(const fs::path& folder) {
   return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-/// One word for a shell.
-std::string quoted(const std::string& text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_-./:,=@+").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain && !text.empty()) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
+/// A real run is resumed on its node only, which the scheduler may call otherwise than it calls itself. Each
+/// of several has a folder of its own inside the one that all of them are given.
+std::string commandToGoOn(const InterruptedRun& run, const fs::path& folder) {
+  const bool together = run.nodeCount > 1 && !run.simulated;
+  std::vector<std::string> command = {"muster", "run", "--resume",
+                                      (together ? folder.parent_path() : folder).string()};
+  if (!run.simulated) command.insert(command.end(), {"--node-name", run.node});
+  if (together)
+    command.insert(command.end(),
+                   {"--nnodes", std::to_string(run.nodeCount), "--node-rank", std::to_string(run.nodeRank)});
+  return shellCommand(command);
 }
 
 Status readFrozen(const std::string& line, InterruptedRun& run) {
@@ -62,6 +64,8 @@ Status readFrozen(const std::string& line, InterruptedRun& run) {
   reader.read("started", run.started);
   reader.read("scenario", scenario);
   reader.optional("fleet_id", run.fleetId);
+  reader.optional("node_rank", run.nodeRank);
+  reader.optional("node_count", run.nodeCount);
   MUSTER_CHECK_OK(reader.status());
   run.planName = fs::path(plan).stem().string();
   run.simulated = !scenario.empty();
@@ -134,9 +138,7 @@ Result<InterruptedRun> readInterruptedRun(const fs::path& folder, const std::str
   while (const auto next = journal.next(kStageLine.size()))
     if (*next == kStageLine) ++run.stages;
   run.running = isHeld(folder);
-  run.goOnWith = fmt::format("muster run --resume {}", quoted(folder.string()));
-  // A real run is resumed on its node only, which the scheduler may call otherwise than it calls itself.
-  if (!run.simulated) run.goOnWith += " --node-name " + run.node;
+  run.goOnWith = commandToGoOn(run, folder);
   return run;
 }
 

@@ -22,6 +22,8 @@ struct InterruptedRun {
   std::string planSha256;
   std::vector<std::string> overrides;  ///< the --set arguments
   std::string fleetId;
+  int nodeRank = 0;
+  int nodeCount = 1;
   bool simulated = false;
   double started = 0;                   ///< seconds since 1970
   size_t stages = 0;                    ///< that it has finished

@@ -69,6 +69,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
   node_.cluster = seat.cluster;
   node_.arrival = options.arrival;
   node_.chosenDevices = options.selection.devices;
+  node_.keepFailures = [this](const StageRecord& failed) { return folder_.appendInterrupted(failed); };
 
   record_.toolVersion = toolVersion();
   record_.buildId = buildId();
@@ -174,8 +175,8 @@ Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
 
 /// Else the run that goes on with this one would know nothing of them.
 Status NodeRun::keepFailures(const StageRecord& interrupted) {
-  MUSTER_TRY(const bool failed, hasFailed(interrupted));
-  return failed ? folder_.appendInterrupted(interrupted) : Status();
+  MUSTER_TRY(const size_t failures, countFailures(interrupted));
+  return failures > 0 ? folder_.appendInterrupted(interrupted) : Status();
 }
 
 std::string NodeRun::whyNot(const Stage& stage) const {
@@ -304,7 +305,10 @@ Status NodeRun::runStages(const Journal* earlier) {
     MUSTER_TRY(StageOutcome outcome, runOne(stage, interrupted));
     if (earlier != nullptr && earlier->killedIn == stage.name)
       outcome.record.log.emplace_back(
-          "the run was killed while this stage ran: what it had measured by then is lost, and it ran again");
+          interrupted != nullptr
+              ? "the run was killed while this stage ran: what is known to have failed by then counts"
+              : "the run was killed while this stage ran: what it had measured by then is lost, and it ran "
+                "again");
     waive(outcome);
     // An interrupted stage is not finished, nor is one that had no time or that a partial run leaves out: it
     // is in this record, and a resumed run looks at it again.

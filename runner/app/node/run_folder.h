@@ -54,7 +54,8 @@ class RunFolder {
   /// killed does not lose it, and a power failure is another boot, which is judged.
   Status appendBegun(const std::string& stage);
   Status appendStage(const JournalStage& stage);
-  /// A stage that was interrupted: it is run again, and what it had failed counts as earlier attempts.
+  /// A stage that was interrupted, or runs and may be: it is run again, and what it had failed counts as
+  /// earlier attempts.
   Status appendInterrupted(const StageRecord& stage);
   /// Begins to write a file of the folder; as above.
   Status keepFile(const std::string& name, std::string content);

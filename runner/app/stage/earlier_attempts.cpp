@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -34,13 +35,50 @@ auto keyOf(const T& one) {
   return std::tuple(one.metric, one.caseId, one.rank, one.labels);
 }
 
+/// Whether a miss stays one whatever is measured after it: of a text, a count, or the worst sample. The
+/// median or the spread of the samples so far says nothing of that of all.
+bool isFinal(const Expectation& e, const std::string& unit) {
+  if (unit == "text") return true;
+  const bool worst = unit == "count" || unit == "bool";
+  if (e.kind == CheckKind::kMin) return worst || e.statistic == "min";
+  if (e.kind == CheckKind::kMax) return worst || e.statistic == "max";
+  return false;
+}
+
+/// Where samples were still to come when the run ended: of a case that was to run several times, and of
+/// telemetry.
+class Unfinished {
+ public:
+  Unfinished(const std::vector<CaseEnd>& ends, int repeat) {
+    for (const CaseEnd& end : ends) {
+      if (end.cause != CaseEnd::Cause::kCancelled) continue;
+      interrupted_ = true;
+      if (repeat > 1) cases_.emplace(end.caseId, end.rank, end.attempt);
+    }
+  }
+  [[nodiscard]] bool has(const Measurement& m) const {
+    return m.rank < 0 ? interrupted_ : cases_.count({m.caseId, m.rank, m.attempt}) > 0;
+  }
+
+ private:
+  bool interrupted_ = false;
+  std::set<std::tuple<std::string, int, int>> cases_;
+};
+
 /// Removes what has not failed.
-StageEvidence onlyFailed(StageEvidence evidence, const std::vector<Verdict>& verdicts) {
-  std::set<std::tuple<std::string, std::string, int, Labels>> keys;
-  for (const Verdict& verdict : verdicts)
-    if (failed(verdict)) keys.insert(keyOf(verdict));
+StageEvidence onlyFailed(StageEvidence evidence, const StageRecord& stage) {
+  const Unfinished unfinished(evidence.ends, stage.repeat);
+  std::multimap<std::tuple<std::string, std::string, int, Labels>, const Verdict*> misses;
+  for (const Verdict& verdict : stage.verdicts)
+    if (failed(verdict)) misses.emplace(keyOf(verdict), &verdict);
+  std::erase_if(evidence.measurements, [&](const Measurement& m) {
+    const auto [begin, end] = misses.equal_range(keyOf(m));
+    return std::none_of(begin, end, [&](const auto& miss) {
+      const auto& expectation = miss.second->expectation;
+      return !unfinished.has(m) || !expectation || isFinal(*expectation, m.unit);
+    });
+  });
   std::erase_if(evidence.ends, [](const CaseEnd& end) { return !failed(end); });
-  std::erase_if(evidence.measurements, [&](const Measurement& m) { return keys.count(keyOf(m)) == 0; });
   return evidence;
 }
 
@@ -53,16 +91,16 @@ void putBefore(std::vector<T>& list, std::vector<T> earlier, int attempts) {
 
 }  // namespace
 
-Result<bool> hasFailed(const StageRecord& stage) {
-  if (stage.state != StageState::kRan) return false;
+Result<size_t> countFailures(const StageRecord& stage) {
+  if (stage.state != StageState::kRan) return size_t{0};
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
-  evidence = onlyFailed(std::move(evidence), stage.verdicts);
-  return !evidence.ends.empty() || !evidence.measurements.empty();
+  evidence = onlyFailed(std::move(evidence), stage);
+  return evidence.ends.size() + evidence.measurements.size();
 }
 
 Status addEarlierAttempts(const StageRecord& earlier, StageRecord& record, StageEvidence& evidence) {
   MUSTER_TRY(StageEvidence before, evidenceFromRecord(earlier));
-  before = onlyFailed(std::move(before), earlier.verdicts);
+  before = onlyFailed(std::move(before), earlier);
   const int attempts = std::clamp(earlier.attempts, 1, kMostAttempts);
   // Telemetry goes on through all attempts: what it saw of one of them is not undone by the next.
   for (Measurement& m : before.measurements)

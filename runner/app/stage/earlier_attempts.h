@@ -8,9 +8,9 @@
 
 namespace muster {
 
-/// Whether `stage` holds a requirement that was not met in any of its attempts, or a case that ended in an
-/// error of its own rank.
-Result<bool> hasFailed(const StageRecord& stage);
+/// Measurements of `stage` that missed a requirement in any of its attempts, and cases that ended in an error
+/// of their own rank.
+Result<size_t> countFailures(const StageRecord& stage);
 
 /// Puts the failed results of `earlier`, an interrupted run of this stage, before those of `record` and
 /// `evidence`, whose attempts are then counted on from there. What was not failed is left out: an interrupted

@@ -266,7 +266,8 @@ bool FrameCollector::ranToEnd(const RankState& state, const Case* planned) const
   return true;
 }
 
-std::vector<CaseEnd> FrameCollector::caseEnds(const std::vector<RankSlot>& slots) const {
+std::vector<CaseEnd> FrameCollector::caseEnds(const std::vector<RankSlot>& slots,
+                                              CaseEnd::Cause unended) const {
   std::vector<CaseEnd> ends;
   std::vector<const Case*> cases;
   for (const CaseRun& run : runs_)
@@ -279,7 +280,8 @@ std::vector<CaseEnd> FrameCollector::caseEnds(const std::vector<RankSlot>& slots
                   attempt_,
                   CaseEnd::State::kError,
                   "the case never ran to its end",
-                  ""};
+                  "",
+                  unended};
       const auto rank = ranks_.find(slot.rank);
       if (rank != ranks_.end() && ranToEnd(rank->second, planned)) end = rank->second.ends.at(planned->id);
       if (rank != ranks_.end())

@@ -57,8 +57,9 @@ class FrameCollector {
                 CaseEnd::Cause cause);
 
   /// One end for each case of `runs` and each slot: the worst over its repeats; a case without an end is an
-  /// error.
-  [[nodiscard]] std::vector<CaseEnd> caseEnds(const std::vector<RankSlot>& slots) const;
+  /// error, `unended` its cause.
+  [[nodiscard]] std::vector<CaseEnd> caseEnds(const std::vector<RankSlot>& slots,
+                                              CaseEnd::Cause unended = CaseEnd::Cause::kOwn) const;
 
   [[nodiscard]] const std::vector<CaseRun>& runs() const { return runs_; }
   /// 0..1 over all runs of `slots` ranks.

@@ -103,6 +103,13 @@ void RankGroup::showProgress(double begin) {
       {systemClock().now() - begin, collector_.fraction(slots_.size()), collector_.lastProgress()});
 }
 
+void RankGroup::addSoFar(StageEvidence& evidence) const {
+  const auto ends = collector_.caseEnds(slots_, CaseEnd::Cause::kCancelled);
+  evidence.ends.insert(evidence.ends.end(), ends.begin(), ends.end());
+  const auto& measured = collector_.measurements;
+  evidence.measurements.insert(evidence.measurements.end(), measured.begin(), measured.end());
+}
+
 void RankGroup::failPending(const RankSlot& slot, const std::string& message, CaseEnd::Cause cause) {
   for (size_t index : pendingRuns(slot)) collector_.failRun(slot, index, message, "", cause);
 }

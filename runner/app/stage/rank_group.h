@@ -27,6 +27,9 @@ class RankGroup {
   /// measurements to `evidence`, and moves the node's virtual time. An Error is a fault of Muster itself.
   Status run(StageRecord& record, StageEvidence& evidence);
 
+  /// While it runs: what it has measured by now; a case that has not ended counts as cancelled.
+  void addSoFar(StageEvidence& evidence) const;
+
  private:
   [[nodiscard]] RankSpec specFor(const RankSlot& slot, int start) const;
   [[nodiscard]] std::vector<size_t> pendingRuns(const RankSlot& slot) const;

@@ -13,6 +13,7 @@
 #include "runner/app/stage/expectations.h"
 #include "runner/app/stage/rank_group.h"
 #include "runner/app/stage/rank_slots.h"
+#include "runner/app/stage/stage_checkpoint.h"
 #include "runner/app/stage/stage_telemetry.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -284,10 +285,15 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   std::vector<const Case*> cases;
   for (const Case& c : stage.cases) cases.push_back(&c);
   JudgeContext context = progress.judge;
+  StageCheckpoint checkpoint(node, progress.judge, earlier);
   for (int attempt = 1; attempt <= stage.attempts && !cases.empty(); ++attempt) {
     record.attempts = attempt;
-    RankGroup group(here, cases, attempt, [&] { telemetry.poll(); });
+    RankGroup group(here, cases, attempt, [&] {
+      telemetry.poll();
+      checkpoint.poll(record, evidence, group, telemetry);
+    });
     MUSTER_CHECK_OK(group.run(record, evidence));
+    MUSTER_CHECK_OK(checkpoint.status());
     if (node.cancelled->load() || attempt == stage.attempts) break;
     answerPredicates(evidence, context);
     MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), here.place, attempt,
@@ -297,12 +303,6 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   for (const Case& c : stage.cases) caseIds.push_back(c.id);
   leaveOutUnmeasured(*plugin, *test, caseIds, evidence);
   telemetry.finish(virtualStart, progress.virtualNow, record, evidence);
-  if (progress.profile != nullptr && evidence.caseMetrics.count(StageTelemetry::kCaseId) > 0) {
-    StageEvidence onlyTelemetry;
-    onlyTelemetry.caseMetrics[StageTelemetry::kCaseId] = evidence.caseMetrics[StageTelemetry::kCaseId];
-    const auto fromProfile = profileExpectations(*progress.profile, onlyTelemetry);
-    evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
-  }
 
   record.duration = node.simulated() ? progress.virtualNow - virtualStart : systemClock().now() - begin;
   record.pluginSha256 = librarySum.get();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -42,6 +43,8 @@ struct NodeConfig {
   ClusterLink* cluster =
       nullptr;         ///< the tie to the other nodes; nullptr: this node runs alone, or simulated
   double arrival = 0;  ///< seconds to wait for them at a stage; 0: the stage's timeout
+  /// Keeps what a stage that still runs has failed by now (stage_checkpoint.h); empty: nothing is kept.
+  std::function<Status(const StageRecord&)> keepFailures;
 
   [[nodiscard]] bool simulated() const { return backend == "sim"; }
 };

@@ -307,15 +307,9 @@ void StageTelemetry::finish(double virtualStart, double virtualEnd, StageRecord&
   }
   evidence.ends.push_back(end);
   if (test_ == nullptr) return;
-  evidence.caseMetrics[kCaseId] = metricsOn(*plugin_, *test_, node_.backend);
-  evidence.caseLabels[kCaseId] = {};
-  const auto standing = standingExpectations(*test_, node_.backend);
-  evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
-  addMeasurements(evidence);
+  addEvidence(evidence);
   if (!node_.simulated() && from_ < begin_) noteGrowthBefore();
   record.log.insert(record.log.end(), grownBefore_.begin(), grownBefore_.end());
-  if (node_.backend == "host") addExternalLoad(evidence);
-  leaveOutUnmeasured(*plugin_, *test_, {kCaseId}, evidence);
   addSeries(record, node_.simulated() ? virtualStart : begin_);
   std::error_code error;
   if (std::filesystem::exists(rawPath_, error)) {
@@ -325,6 +319,28 @@ void StageTelemetry::finish(double virtualStart, double virtualEnd, StageRecord&
     raw.mediaType = "application/gzip";
     record.artifacts.push_back(raw);
   }
+}
+
+void StageTelemetry::addSoFar(StageEvidence& evidence) const {
+  if (!enabled_ || test_ == nullptr) return;
+  evidence.ends.push_back({kCaseId, -1, "", 1, CaseEnd::State::kOk, "", ""});
+  addEvidence(evidence);
+}
+
+void StageTelemetry::addEvidence(StageEvidence& evidence) const {
+  evidence.caseMetrics[kCaseId] = metricsOn(*plugin_, *test_, node_.backend);
+  evidence.caseLabels[kCaseId] = {};
+  const auto add = [&](const std::vector<Expectation>& more) {
+    evidence.expectations.insert(evidence.expectations.end(), more.begin(), more.end());
+  };
+  add(standingExpectations(*test_, node_.backend));
+  addMeasurements(evidence);
+  if (node_.backend == "host") addExternalLoad(evidence);
+  leaveOutUnmeasured(*plugin_, *test_, {kCaseId}, evidence);
+  if (progress_.profile == nullptr) return;
+  StageEvidence onlyTelemetry;
+  onlyTelemetry.caseMetrics[kCaseId] = evidence.caseMetrics[kCaseId];
+  add(profileExpectations(*progress_.profile, onlyTelemetry));
 }
 
 void StageTelemetry::addMeasurements(StageEvidence& evidence) const {

@@ -37,6 +37,8 @@ class StageTelemetry {
   /// Ends it (or evaluates the span, on sim), and adds case end, measurements, expectations and series to the
   /// stage.
   void finish(double virtualStart, double virtualEnd, StageRecord& record, StageEvidence& evidence);
+  /// While it runs: adds case end, measurements and expectations to the stage as if it ended now.
+  void addSoFar(StageEvidence& evidence) const;
 
  private:
   /// Every reading of one metric of one device (or of the node).
@@ -55,6 +57,7 @@ class StageTelemetry {
   void startHelper();
   void noteGrowthBefore();
   void evaluateSimulated(double virtualStart, double virtualEnd);
+  void addEvidence(StageEvidence& evidence) const;
   void addMeasurements(StageEvidence& evidence) const;
   void addSeries(StageRecord& record, double begin) const;
   void addExternalLoad(StageEvidence& evidence) const;

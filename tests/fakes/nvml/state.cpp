@@ -52,6 +52,14 @@ nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
     case NVML_FI_DEV_NVLINK_GET_SPEED:
     case NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON:
       return put("nvlink_speed", 26562);
+    case 170:
+      return scenario().text(indexOf(device), "c2c_links").empty() ? NVML_ERROR_NOT_SUPPORTED
+                                                                   : put("c2c_links", 0);
+    case 171:
+      field.valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+      field.value.uiVal =
+          scenario().number(indexOf(device), "c2c_down", -1) == static_cast<double>(field.scopeId) ? 0 : 1;
+      return NVML_SUCCESS;
     case 138:
       if (blackwell || scenario().text(indexOf(device), "nvlink_kib").empty())
         return NVML_ERROR_NOT_SUPPORTED;

@@ -520,6 +520,17 @@ TEST(CudaInventory, CountsNvLinksAndNamesThoseThatAreDown) {
   EXPECT_EQ(valueOf(readings, "nvlink_speed", "gpu0"), 26562e6);
 }
 
+TEST(CudaInventory, NamesC2cLinksThatAreDown) {
+  FakeNode node("gpu * c2c_links 10\ngpu 2 c2c_down 7\ngpu 3 c2c_links 0\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(valueOf(readings, "c2c_links_down", "gpu1"), 0);
+  EXPECT_EQ(valueOf(readings, "c2c_links_down", "gpu2"), 1);
+  EXPECT_EQ(readingOf(readings, "c2c_links_down", "gpu2")->text, "7");
+  EXPECT_EQ(readingOf(readings, "c2c_links_down", "gpu3"), nullptr);
+  FakeNode without("");
+  EXPECT_EQ(readingOf(healthOf(*without.open()), "c2c_links_down", "gpu2"), nullptr) << "a GPU without Grace";
+}
+
 /// 138 and 161 to 163 are fields of GPUs up to Hopper, the others of Blackwell.
 TEST(CudaInventory, ReadsTheNvLinksOfBlackwellByFieldsOfTheirOwn) {
   FakeNode node(

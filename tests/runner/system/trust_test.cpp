@@ -150,7 +150,8 @@ TEST(Trust, RefusesARunFolderWhoseNewFilesOthersCouldWrite) {
   if (geteuid() != 0) GTEST_SKIP() << "it concerns root's folders";
   const TempDir folder;
   if (!allow(folder.path(), kStranger, "system.posix_acl_default")) GTEST_SKIP() << kNoLists;
-  EXPECT_FALSE(ownFolder(folder.path()).ok());
+  EXPECT_THAT(ownFolder(folder.path()).error().text(),
+              AllOf(HasSubstr("default ACL"), HasSubstr("setfacl -k")));
   ASSERT_TRUE(allow(folder.path(), 0, "system.posix_acl_default"));
   EXPECT_TRUE(ownFolder(folder.path()).ok());
 }
