@@ -12,8 +12,10 @@
 #include "runner/app/completion.h"
 #include "runner/app/help_text.h"
 #include "runner/app/history/history_command.h"
+#include "runner/app/kube/kube_options.h"
 #include "runner/app/process/print_error.h"
 #include "runner/app/slurm/slurm_options.h"
+#include "runner/app/submit/submit_input.h"
 #include "runner/app/usage_error.h"
 #include "runner/core/build_info.h"
 #include "runner/core/duration.h"
@@ -36,6 +38,7 @@ struct Arguments {
   JudgeOptions judge;
   BaselineOptions baseline;
   SlurmOptions slurm;
+  KubeOptions kube;
   CheckOptions check;
   std::vector<std::filesystem::path> pluginFolders;
   std::vector<std::filesystem::path> skuFolders;
@@ -266,21 +269,6 @@ PluginsForm pluginsForm(const Arguments& a) {
   return a.json ? PluginsForm::kJson : PluginsForm::kText;
 }
 
-}  // namespace
-
-void addNodeSkus(CLI::App* app, std::vector<std::string>& skus) {
-  app->add_option("--node-sku", skus, "SKU required of these nodes (default: the SKU of most nodes)")
-      ->type_name("NODES=SKU")
-      ->allow_extra_args(false);
-}
-
-void addSameMachine(CLI::App* app, bool& sameMachine) {
-  app->add_flag("--same-machine", sameMachine,
-                "allow several nodes on one machine, for tests and demos (default: a shared machine fails)");
-}
-
-namespace {
-
 CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   CLI::App* fleet = app.add_subcommand("fleet", "merge node records into one fleet verdict");
   fleet->add_option("run", o.run, "parent of the nodes' run directories")->required()->type_name("DIR");
@@ -446,6 +434,7 @@ int muster(int argc, char** argv) {
   addSkus(skus, a.skuFolders);
   CLI::App* baseline = addBaseline(app, a.baseline);
   CLI::App* slurm = addSlurm(app, a.slurm);
+  CLI::App* kube = addKube(app, a.kube);
   CLI::App* fleet = addFleet(app, a.fleet);
   const auto history = addHistory(app);
   CLI::App* completion =
@@ -479,6 +468,7 @@ int muster(int argc, char** argv) {
   if (history->top->parsed()) return exitCode(historyCommand(*history));
   if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));
   if (slurm->parsed()) return exitCode(slurmCommand(*slurm, a.slurm));
+  if (kube->parsed()) return exitCode(kubeCommand(*kube, a.kube));
   return complete(app, a.shell);
 }
 

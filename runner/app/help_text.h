@@ -16,6 +16,7 @@ Examples:
   muster judge record.json --sku my-sku.toml           re-evaluate stored samples
   muster baseline learn runs/first -o ours.toml        learn a SKU profile from this fleet
   muster slurm submit plans/node-full.toml --nodes all --out /shared/may    every node of a Slurm cluster
+  muster k8s submit plans/node-full.toml --nodes all --image REF --out may  every GPU node of a Kubernetes cluster
   muster fleet runs/monday --expect nodes.txt          merge all nodes into one fleet verdict
   muster history add runs/monday                       add these runs to the history
   muster plugins compute                               show a plugin's tests and metrics

@@ -31,6 +31,7 @@ std::string partsKey(const std::string& name) {
   return leaderKey("q/" + name + "/part/");
 }
 
+constexpr double kSecondWait = 2;               // seconds for a node 0 that was waited for in vain before
 constexpr size_t kLongestNews = 1024;           // bytes of a decision that goes to all nodes by itself
 constexpr const char* kHasParts = "has_parts";  // in a decision: each node's part has a key of its own
 
@@ -59,8 +60,17 @@ Result<Json> ClusterAgreement::ask(const std::string& name, const Json& mine, do
     if (const std::string lost = node_.joined ? node_.lostLeader() : ""; !lost.empty())
       return Error{ErrorCode::kIo, lost, ""};
   }
-  const Question question{name, mine, patience, stage};
-  return node_.leads() ? leadQuestion(question, decide) : askLeader(question);
+  Question question{name, mine, patience, stage};
+  if (node_.leads()) return leadQuestion(question, decide);
+  const auto unmet = [&] {
+    const std::lock_guard lock(node_.mutex);
+    return !node_.joined;
+  };
+  // A name that cannot be looked up, or a node 0 that is not there, costs the run one stage's time.
+  if (waitedInVain_ && unmet()) question.patience = std::min(patience, kSecondWait);
+  Result<Json> decision = askLeader(question);
+  waitedInVain_ = !decision.ok() && decision.error().code == ErrorCode::kTimeout && unmet();
+  return decision;
 }
 
 void ClusterAgreement::decline(const std::string& name, const Json& mine) {

@@ -26,9 +26,10 @@ class ClusterAgreement {
   /// Asks all nodes the question `name` (no name is used twice): each gives `mine`, node 0 decides once all
   /// have answered, those who have not are lost, or `patience` seconds have passed; all get what it decided.
   /// Where that has "parts", one for each node rank, each node gets only its own, as "part". kTimeout: node 0
-  /// did not come to the question. kIo: node 0 was lost. kUsage: as ClusterMembership::join(). `stage`: where
-  /// the question is whether to enter that stage; nodes that have finished it are not waited for, and where
-  /// node 0 has, the answer is {"finished": true}.
+  /// did not come to the question; if this node has never met it, it waits that long only once. kIo: node 0
+  /// was lost. kUsage: as ClusterMembership::join(). `stage`: where the question is whether to enter that
+  /// stage; nodes that have finished it are not waited for, and where node 0 has, the answer is {"finished":
+  /// true}.
   Result<Json> ask(const std::string& name, const Json& mine, double patience, const Decide& decide,
                    const std::string& stage = "");
   /// Gives this node's answer without waiting for the decision; on node 0 `mine` is the decision at once.
@@ -64,9 +65,10 @@ class ClusterAgreement {
   ClusterNews& news_;
   ClusterRounds& rounds_;
   ClusterHeartbeat& heartbeat_;
-  std::string lastRead_;  ///< the question whose decision this node has read last
-  std::string decided_;   ///< the one that node 0 has decided last
-  int64_t readers_ = 0;   ///< nodes that will read its decision
+  std::string lastRead_;       ///< the question whose decision this node has read last
+  std::string decided_;        ///< the one that node 0 has decided last
+  int64_t readers_ = 0;        ///< nodes that will read its decision
+  bool waitedInVain_ = false;  ///< for a node 0 that this node has not met yet
 };
 
 }  // namespace muster

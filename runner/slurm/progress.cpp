@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "runner/core/text.h"
@@ -14,30 +13,12 @@
 namespace muster::slurm {
 namespace {
 
-constexpr std::array kStates = {NodeState::kAccepted, NodeState::kRejected, NodeState::kIncomplete,
-                                NodeState::kFailed,   NodeState::kRunning,  NodeState::kLost,
-                                NodeState::kWaiting,  NodeState::kMissing};
-
-NodeState stateOfExit(int code) {
-  switch (code) {
-    case 0:
-      return NodeState::kAccepted;
-    case 1:
-      return NodeState::kRejected;
-    case 3:
-    case 5:
-      return NodeState::kIncomplete;
-    default:
-      return NodeState::kFailed;
-  }
-}
-
 /// Below the run folder: what each node's part of the cluster job ended with.
 constexpr const char* kClusterExits = "cluster_exits";
 
 /// What a claim means while there is no exit code yet. A claim holds SLURM_JOB_ID, which is
 /// JobInfo::number.
-NodeProgress claimed(const std::string& node, const std::string& number, const std::vector<JobInfo>& jobs) {
+NodeJob claimed(const std::string& node, const std::string& number, const std::vector<JobInfo>& jobs) {
   for (const JobInfo& job : jobs) {
     if (job.number != number) continue;
     const bool live = job.live();
@@ -76,8 +57,8 @@ bool couldPin(const SubmittedJob& fleet, const std::string& node,
          });
 }
 
-NodeProgress unclaimed(const std::string& node, const std::vector<SubmittedJob>& submitted,
-                       const std::set<std::string>& live, const Nodes& known) {
+NodeJob unclaimed(const std::string& node, const std::vector<SubmittedJob>& submitted,
+                  const std::set<std::string>& live, const Nodes& known) {
   const auto found = known.find(node);
   if (found == known.end()) return {node, NodeState::kMissing, "Slurm has no such node"};
   if (!found->second.available()) return {node, NodeState::kMissing, found->second.text()};
@@ -98,9 +79,8 @@ const SubmittedJob* clusterJobOf(const std::vector<SubmittedJob>& submitted, con
 
 /// A node of a run that has stages of scope cluster only: no task claims it, its part of the cluster job
 /// leaves its exit code.
-NodeProgress inCluster(const RunStore& run, const std::string& node,
-                       const std::vector<SubmittedJob>& submitted, const std::vector<JobInfo>& jobs,
-                       const std::set<std::string>& live, const Nodes& known) {
+NodeJob inCluster(const RunStore& run, const std::string& node, const std::vector<SubmittedJob>& submitted,
+                  const std::vector<JobInfo>& jobs, const std::set<std::string>& live, const Nodes& known) {
   const SubmittedJob* cluster = clusterJobOf(submitted, node);
   const int own = readExit(run.folder() / kClusterExits / node);
   const int whole = readExit(run.folder() / "cluster.exit");
@@ -122,35 +102,12 @@ NodeProgress inCluster(const RunStore& run, const std::string& node,
 
 }  // namespace
 
-const char* nodeStateName(NodeState state) {
-  switch (state) {
-    case NodeState::kAccepted:
-      return "accepted";
-    case NodeState::kRejected:
-      return "rejected";
-    case NodeState::kIncomplete:
-      return "incomplete";
-    case NodeState::kFailed:
-      return "failed";
-    case NodeState::kRunning:
-      return "running";
-    case NodeState::kLost:
-      return "lost";
-    case NodeState::kWaiting:
-      return "waiting";
-    case NodeState::kMissing:
-      return "missing";
-  }
-  return "";
-}
-
-Result<std::vector<NodeProgress>> readProgress(const RunStore& run,
-                                               const std::vector<SubmittedJob>& submitted,
-                                               const std::vector<JobInfo>& jobs, const Nodes& known) {
+Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector<SubmittedJob>& submitted,
+                                          const std::vector<JobInfo>& jobs, const Nodes& known) {
   std::set<std::string> live;
   for (const JobInfo& job : jobs)
     if (job.live()) live.insert(job.job);
-  std::vector<NodeProgress> all;
+  std::vector<NodeJob> all;
   for (const std::string& node : run.submission().nodes) {
     const int code = readExit(run.exit(node));
     const std::string number = readClaim(run.claim(node));
@@ -172,7 +129,7 @@ Result<std::vector<NodeProgress>> readProgress(const RunStore& run,
   return all;
 }
 
-Result<std::vector<NodeProgress>> readProgress(const RunStore& run) {
+Result<std::vector<NodeJob>> readProgress(const RunStore& run) {
   MUSTER_TRY(const auto submitted, run.jobs());
   MUSTER_TRY(const uid_t owner, run.owner());
   MUSTER_TRY(auto jobs, readJobs(jobNumbers(submitted), owner));
@@ -188,16 +145,6 @@ bool anyLive(const std::vector<JobInfo>& jobs) {
 std::optional<int> fleetExit(const RunStore& run) {
   const int code = readExit(run.folder() / "fleet.exit");
   return code < 0 ? std::nullopt : std::optional<int>(code);
-}
-
-std::string countText(const std::vector<NodeProgress>& nodes) {
-  std::vector<std::string> parts;
-  for (const NodeState state : kStates) {
-    const auto count = std::count_if(nodes.begin(), nodes.end(),
-                                     [&](const NodeProgress& node) { return node.state == state; });
-    if (count > 0) parts.push_back(fmt::format("{} {}", count, nodeStateName(state)));
-  }
-  return join(parts, ", ");
 }
 
 }  // namespace muster::slurm

@@ -71,37 +71,14 @@ void addJobOptions(CLI::App* submit, SlurmOptions& o) {
 
 void addSubmit(CLI::App* slurm, SlurmOptions& o) {
   CLI::App* submit = slurm->add_subcommand("submit", "run a plan on many nodes and write a fleet report");
-  submit->add_option("plan", o.plan, "plan file (.toml or .lua)")->required();
   submit->add_option("--nodes", o.nodes, "nodes to test: gpu[001-128],gpu200 or all")
       ->required()
       ->type_name("LIST");
   submit->add_option("--out", o.out, "run directory, shared by all nodes (default: ./muster-slurm-PLAN-TIME)")
       ->type_name("DIR");
   addJobOptions(submit, o);
-  submit
-      ->add_option("--set", o.sets,
-                   "override a plan value: STAGE.PARAM=VALUE, STAGE.timeout=VALUE, sku=NAME ...")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  submit->add_option("--sku", o.sku, "SKU profile to use instead of the plan's");
-  submit->add_option("--skus", o.skuFolders, "directory with additional SKU profiles")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
-  submit->add_option("--plugins", o.pluginFolders, "directory with additional plugins")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
-  submit->add_option("--simulate", o.scenario, "use the simulated devices of this scenario")
-      ->type_name("SCENARIO");
-  submit->add_option("--seed", o.seed, "seed for all generated data")->capture_default_str();
-  submit->add_flag("--strict", o.strict, "measurements without a limit block acceptance");
-  submit->add_option("--waivers", o.waivers, "approved, time-limited waivers")->type_name("FILE");
-  submit->add_option("--topology", o.topology, "nodes per switch or rack, for the fleet report")
-      ->type_name("FILE");
-  addNodeSkus(submit, o.nodeSkus);
-  addSameMachine(submit, o.sameMachine);
+  addSubmitInput(submit, o);
   addUnconfirmed(submit, o);
-  submit->add_flag("--reject-outliers", o.rejectOutliers,
-                   "also reject statistical outliers within limits (default: flag only)");
   submit->add_flag("--print", o.print, "print the job scripts and submit commands; submits nothing");
   submit->add_flag("--wait", o.wait, "wait for the fleet report and return its exit code");
   submit->footer(kSubmitExamples);

@@ -34,22 +34,6 @@ constexpr double kFillPatience = 1200;    // seconds; the fleet job has an hour 
 constexpr unsigned kFillPause = 5000000;  // microseconds
 constexpr int kUnsurePatience = 3;        // looks that find no job before the run counts as lost
 
-/// Whether a node's run has to be done again. A rejected one has its verdict: running it until it passes
-/// would be no acceptance.
-bool runsAgain(const slurm::NodeProgress& node, bool rejectedToo) {
-  switch (node.state) {
-    case slurm::NodeState::kMissing:
-    case slurm::NodeState::kLost:
-    case slurm::NodeState::kFailed:
-    case slurm::NodeState::kIncomplete:
-      return true;
-    case slurm::NodeState::kRejected:
-      return rejectedToo;
-    default:
-      return false;
-  }
-}
-
 void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
   for (const slurm::NodeAction& action : actions)
     if (action.reason.empty())
@@ -81,7 +65,7 @@ Status prepareRound(const slurm::RunStore& run, int round, bool clusterAgain) {
 Result<int> slurmStatus(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
   MUSTER_TRY(const auto nodes, slurm::readProgress(run));
-  for (const slurm::NodeProgress& node : nodes)
+  for (const slurm::NodeJob& node : nodes)
     printText("{:<20} {:<10} {}\n", node.node, nodeStateName(node.state), node.detail);
   if (run.submission().clusterStages) {
     const int code = slurm::readExit(run.folder() / "cluster.exit");
@@ -180,11 +164,11 @@ Result<int> slurmResume(const SlurmOptions& o) {
     const int round = slurm::lastRound(submitted) + 1;
     const bool onlyCluster = !run.submission().nodeStages;
     std::vector<std::string> again, usable;
-    for (const slurm::NodeProgress& node : nodes) {
+    for (const slurm::NodeJob& node : nodes) {
       const auto found = known.find(node.node);
       const bool available = found != known.end() && found->second.available();
       if (available) usable.push_back(node.node);
-      if (!runsAgain(node, o.rejectedToo)) continue;
+      if (!runsAgain(node.state, o.rejectedToo)) continue;
       if (available)
         again.push_back(node.node);
       else

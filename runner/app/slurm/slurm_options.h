@@ -2,11 +2,11 @@
 // Parsed options of `muster slurm`, and its subcommands.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "runner/app/submit/submit_input.h"
 #include "runner/core/result.h"
 #include "runner/slurm/submission.h"
 
@@ -16,23 +16,9 @@ class App;
 
 namespace muster {
 
-struct SlurmOptions {
-  // submit
-  std::filesystem::path plan;
-  std::filesystem::path out;  ///< empty: ./muster-slurm-<plan>-<time>
-  std::filesystem::path scenario;
+/// SubmitInput is what `submit` runs.
+struct SlurmOptions : SubmitInput {
   std::string nodes;  ///< a host list, or "all"
-  std::vector<std::string> sets;
-  std::vector<std::filesystem::path> skuFolders;
-  std::vector<std::filesystem::path> pluginFolders;
-  std::string sku;
-  uint64_t seed = 42;
-  std::filesystem::path waivers;
-  std::filesystem::path topology;
-  std::vector<std::string> nodeSkus;  ///< "NODES=SKU"
-  bool sameMachine = false;
-  bool rejectOutliers = false;
-  bool strict = false;
   slurm::JobSettings jobs;
   std::string runtime = "auto";
   std::string time;             ///< a duration; empty: what the plan's timeouts come to
@@ -49,10 +35,6 @@ struct SlurmOptions {
   std::string hookTime = "45s";  ///< a duration
   std::string hookFolder = "/var/lib/muster";
 };
-
-/// Options of `muster fleet` that `muster slurm submit` hands on.
-void addNodeSkus(CLI::App* app, std::vector<std::string>& skus);
-void addSameMachine(CLI::App* app, bool& sameMachine);
 
 /// Adds `slurm` with its subcommands to the command line.
 CLI::App* addSlurm(CLI::App& app, SlurmOptions& options);

@@ -3,6 +3,7 @@
 #include "runner/cluster/cluster_agreement.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/runner/cluster/cluster_nodes.h"
@@ -27,6 +28,21 @@ TEST(ClusterAgreement, GivesAllNodesNodeZerosDecision) {
       EXPECT_EQ(*decision, 10 + 5 * question);
     }
   }
+}
+
+TEST(ClusterAgreement, WaitsForANameThatCannotBeLookedUpOnlyOnce) {
+  Nodes nodes(2);
+  ClusterOptions options = nodes.options(1);
+  options.store = {"node-0.invalid", 1};
+  ClusterLink& link = nodes.start(options);
+  const auto ask = [&](const char* question, double patience) {
+    const auto decision = link.agreement().ask(question, 1, patience, nullptr);
+    return decision.ok() ? std::string("a decision") : decision.error().text();
+  };
+  EXPECT_THAT(ask("first", 2.5), ::testing::HasSubstr("cannot look up node-0.invalid"));
+  // By any clock: none of these may wait for its hour.
+  EXPECT_THAT(ask("second", 3600), ::testing::HasSubstr("did not answer at node-0.invalid"));
+  EXPECT_THAT(ask("third", 3600), ::testing::HasSubstr("did not answer at node-0.invalid"));
 }
 
 TEST(ClusterAgreement, GivesEachNodeItsOwnPartOfADecision) {

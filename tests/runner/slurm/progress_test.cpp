@@ -24,8 +24,7 @@ class Progress : public ::testing::Test {
     for (const std::string& node : submission.nodes) known_[node] = {node, "idle", "", "", 0};
   }
   void put(const std::string& file, const std::string& text) { folder_.write("run/" + file, text); }
-  std::vector<NodeProgress> read(const std::vector<SubmittedJob>& submitted,
-                                 const std::vector<JobInfo>& jobs) {
+  std::vector<NodeJob> read(const std::vector<SubmittedJob>& submitted, const std::vector<JobInfo>& jobs) {
     auto run = RunStore::open(folder_.path() / "run");
     EXPECT_TRUE(run.ok());
     auto all = readProgress(*run, submitted, jobs, known_);

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// From options to values of the Helm chart, the one source of manifests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/app/kube/kube_options.h"
+#include "runner/core/json.h"
+#include "runner/kube/objects.h"
+
+namespace muster {
+
+/// The values that are the same in every round: plan, scenario, waivers, options, image, GPUs, limits.
+Result<Json> commonValues(const KubeOptions& options, const RunSetup& setup, const std::string& kind,
+                          int gpus);
+
+/// "node" or "cluster", by the plan's stages, unless --kind says otherwise.
+std::string kindOf(const KubeOptions& options, const Plan& plan);
+
+/// The GPUs that a pod requests: --gpus, else what Kubernetes says of the nodes if all agree.
+Result<int> podGpus(const KubeOptions& options, const Plan& plan, const std::vector<std::string>& nodes,
+                    const kube::Nodes& known);
+
+/// Whether pods measure real GPUs.
+bool needsGpus(const KubeOptions& options, const Plan& plan);
+
+/// The nodes that --nodes stands for; "all": those with GPUs, or without need of GPUs all but the control
+/// plane.
+Result<std::vector<std::string>> askedNodes(const KubeOptions& options, bool gpus, const kube::Nodes& known);
+
+/// The manifests of the chart in the distribution.
+Result<std::string> manifestsOf(const Tree& tree, const std::string& release, const std::string& space,
+                                const std::vector<std::string>& valueFiles, const Json& values);
+
+}  // namespace muster

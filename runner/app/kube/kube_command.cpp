@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster k8s status, wait, collect`: what became of a run.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "runner/app/commands/commands.h"
+#include "runner/app/kube/kube_options.h"
+#include "runner/app/process/interrupt.h"
+#include "runner/core/clock.h"
+#include "runner/core/print.h"
+#include "runner/core/shell.h"
+#include "runner/judge/exit_code.h"
+#include "runner/kube/collect.h"
+
+namespace muster {
+namespace {
+
+constexpr unsigned kLook = 200000;  // microseconds between looks at interrupts
+constexpr double kAsk = 5;          // seconds between questions to the API
+constexpr double kPatience = 900;   // seconds that the API may be unreachable
+
+Result<std::vector<NodeJob>> progressNow(const kube::RunStore& run, const kube::Snapshot& seen) {
+  MUSTER_TRY(const auto results, kube::collectResults(run, seen));
+  return kube::progressOf(run.submission(), results, seen);
+}
+
+void show(const std::vector<NodeJob>& nodes) {
+  for (const NodeJob& node : nodes)
+    printText("{:<20} {:<10} {}\n", node.node, nodeStateName(node.state), node.detail);
+  printText("{} nodes: {}\n", nodes.size(), countText(nodes));
+}
+
+/// The arguments of `muster fleet` for a run.
+std::vector<std::string> fleetArguments(const kube::RunStore& run) {
+  const auto path = [&](const char* name) { return (run.folder() / name).string(); };
+  std::vector<std::string> words = {path("records"),
+                                    "--expect",
+                                    path("expect.txt"),
+                                    "--out",
+                                    path("fleet"),
+                                    "--record-key",
+                                    run.runKey().string(),
+                                    "--plan",
+                                    (run.folder() / "inputs" / run.submission().planFile).string()};
+  const auto& more = run.submission().fleetOptions;
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+Result<int> kubeStatus(const KubeOptions& o) {
+  MUSTER_TRY(const kube::RunStore run, kube::RunStore::open(o.run));
+  MUSTER_TRY(const Fd lock, run.lock());
+  MUSTER_TRY(const kube::Snapshot seen, kube::look(run.submission()));
+  MUSTER_TRY(const auto nodes, progressNow(run, seen));
+  show(nodes);
+  return kExitAccepted;
+}
+
+Result<int> kubeCollect(const kube::RunStore& run) {
+  MUSTER_TRY(const Fd lock, run.lock());
+  MUSTER_TRY(const kube::Snapshot seen, kube::look(run.submission()));
+  MUSTER_TRY(const auto nodes, progressNow(run, seen));
+  show(nodes);
+  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", kube::expectText(nodes)));
+  MUSTER_TRY(const FleetCommandOptions options, parseFleetOptions(fleetArguments(run)));
+  return fleetCommand(options);
+}
+
+Result<int> kubeWait(const kube::RunStore& run) {
+  installInterruptHandlers();
+  std::string shown;
+  double asked = -kAsk, answered = systemClock().now();
+  for (;; usleep(kLook)) {
+    if (interrupted().load()) {
+      printText("the pods continue; collect their records later with: muster k8s collect --wait {}\n",
+                shellQuote(run.folder().string()));
+      return kExitInterrupted;
+    }
+    if (systemClock().now() - asked < kAsk) continue;
+    asked = systemClock().now();
+    const auto seen = kube::look(run.submission());
+    if (!seen.ok() && asked - answered > kPatience) return seen.error();
+    if (!seen.ok()) {
+      printText("Kubernetes does not answer, retrying: {}\n", seen.error().message);
+      std::fflush(stdout);
+      continue;
+    }
+    answered = asked;
+    MUSTER_TRY(const auto nodes, progressNow(run, *seen));
+    if (const std::string now = countText(nodes); now != shown)
+      printText("{} {}\n", formatUtc(systemClock().wallUnix()), shown = now);
+    std::fflush(stdout);
+    if (!kube::anyLive(*seen)) return kubeCollect(run);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads logs, decides which record of a node counts.
+#include "runner/kube/collect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/text.h"
+#include "runner/kube/record_log.h"
+
+namespace muster::kube {
+namespace {
+
+/// A rejection outweighs everything, and only an accepted pod alone accepts.
+int weight(int exitCode) {
+  return exitCode == 1 ? 2 : exitCode == 0 ? 0 : 1;
+}
+
+/// The pods of the last round that have ended, by their node; of several the worst.
+std::map<std::string, const PodInfo*> endedPods(const Submission& run, const Snapshot& seen) {
+  std::map<std::string, const PodInfo*> worst;
+  for (const PodInfo& pod : seen.pods) {
+    const std::string node = nodeOf(pod, seen);
+    if (!pod.ended() || !contains(run.nodes, node)) continue;
+    const PodInfo*& known = worst[node];
+    if (known == nullptr || pod.round > known->round ||
+        (pod.round == known->round && weight(pod.exitCode) > weight(known->exitCode)))
+      known = &pod;
+  }
+  return worst;
+}
+
+/// The record in a pod's log, if it is what Kubernetes says of the pod.
+Result<std::string> recordOf(const Submission& run, const PodInfo& pod) {
+  if (pod.exitCode < 0) return Error{ErrorCode::kProtocol, "its container did not run to its end", ""};
+  MUSTER_TRY(const std::string log, podLog(run.cluster, pod.name));
+  MUSTER_TRY(LoggedRecord record, recordInLog(log));
+  if (record.node != pod.node)
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("the record is of {}, but the pod ran on {}", printable(record.node, 80), pod.node), ""};
+  if (record.exitCode != pod.exitCode)
+    return Error{ErrorCode::kProtocol,
+                 fmt::format("the log says exit {}, Kubernetes says {}", record.exitCode, pod.exitCode), ""};
+  return std::move(record.text);
+}
+
+/// Whether a pod says more of its node than the result that is kept.
+bool isNew(const PodInfo& pod, const NodeResult& kept) {
+  if (pod.round != kept.round) return pod.round > kept.round;
+  return !kept.pod.empty() && pod.name != kept.pod && weight(pod.exitCode) > weight(kept.exitCode);
+}
+
+}  // namespace
+
+Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, const Snapshot& seen) {
+  const Submission& submission = run.submission();
+  const auto pods = endedPods(submission, seen);
+  std::map<std::string, NodeResult> results;
+  for (const std::string& node : submission.nodes) {
+    MUSTER_TRY(NodeResult result, run.result(node));
+    const auto pod = pods.find(node);
+    if (pod != pods.end() && isNew(*pod->second, result)) {
+      const auto record = recordOf(submission, *pod->second);
+      result = {pod->second->name, pod->second->round, pod->second->exitCode,
+                record.ok() ? std::string() : join({record.error().message, pod->second->why}, "; ")};
+      // A log that cannot be read now may be readable later.
+      if (record.ok() || record.error().code == ErrorCode::kProtocol)
+        MUSTER_CHECK_OK(run.keep(node, result, record.ok() ? *record : std::string()));
+    }
+    if (!result.pod.empty()) results[node] = std::move(result);
+  }
+  return results;
+}
+
+std::string expectText(const std::vector<NodeJob>& nodes) {
+  std::string text;
+  for (const NodeJob& node : nodes) {
+    text += node.node;
+    if (node.state != NodeState::kAccepted && node.state != NodeState::kRejected &&
+        node.state != NodeState::kIncomplete) {
+      std::string why = printable(node.detail, 300);
+      std::replace(why.begin(), why.end(), '#', ' ');  // begins a comment there
+      text += fmt::format(" down {}: {}", nodeStateName(node.state), why);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace muster::kube

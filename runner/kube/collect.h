@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes records out of the logs of pods that have ended, one for each node.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "runner/kube/progress.h"
+#include "runner/kube/run_store.h"
+
+namespace muster::kube {
+
+/// The results of all nodes; those that are new in `seen` are read from their pods' logs and kept. A record
+/// counts if the pod ran on the record's node and ended with the code that it printed. Of several pods of a
+/// round on one node the worst counts, so that no node counts twice.
+Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, const Snapshot& seen);
+
+/// The lines of expect.txt for `muster fleet`: every node, and why it has no record.
+std::string expectText(const std::vector<NodeJob>& nodes);
+
+}  // namespace muster::kube

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Determines the state of every node of a run.
+#include "runner/kube/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/text.h"
+
+namespace muster::kube {
+namespace {
+
+NodeJob ended(const std::string& node, const NodeResult& result) {
+  const std::string code = fmt::format("{}: exit {}", result.pod, result.exitCode);
+  if (result.problem.empty()) return {node, stateOfExit(result.exitCode), code};
+  // Without a record the exit code proves nothing: another program may have ended with it.
+  return {node, NodeState::kLost,
+          result.exitCode < 0 ? result.pod + ": " + result.problem : code + ", " + result.problem};
+}
+
+std::string detailOf(const PodInfo& pod) {
+  return pod.why.empty() ? pod.name : pod.name + ": " + printable(pod.why, 300);
+}
+
+NodeJob live(const std::string& node, const PodInfo& pod) {
+  return {node, pod.phase == "Pending" ? NodeState::kWaiting : NodeState::kRunning, detailOf(pod)};
+}
+
+/// A node that no pod of the last round names: its job may still make one.
+NodeJob withoutPod(const std::string& node, const Snapshot& seen) {
+  const JobInfo* job = nullptr;
+  for (const JobInfo& one : seen.jobs)
+    if ((one.node == node || one.node.empty()) && (job == nullptr || one.round >= job->round)) job = &one;
+  for (const PodInfo& pod : seen.pods)
+    if (nodeOf(pod, seen).empty() && !pod.ended()) return live(node, pod);
+  if (job != nullptr && !job->ended) return {node, NodeState::kWaiting, "job " + job->name};
+  if (job != nullptr && job->node == node)
+    return {node, NodeState::kLost,
+            fmt::format("job {} ended without a pod: {}", job->name,
+                        job->failure.empty() ? "its pod was removed" : printable(job->failure, 300))};
+  const auto found = seen.nodes.find(node);
+  if (found == seen.nodes.end()) return {node, NodeState::kMissing, "Kubernetes has no such node"};
+  const std::string why = found->second.unavailable();
+  return {node, NodeState::kMissing, why.empty() ? "no pod of this run reached it" : why};
+}
+
+}  // namespace
+
+Result<Snapshot> look(const Submission& run) {
+  Snapshot seen;
+  MUSTER_TRY(seen.nodes, readNodes(run.cluster));
+  MUSTER_TRY(seen.pods, readPods(run.cluster, run.id));
+  MUSTER_TRY(seen.jobs, readJobs(run.cluster, run.id));
+  return seen;
+}
+
+std::string nodeOf(const PodInfo& pod, const Snapshot& seen) {
+  if (!pod.node.empty()) return pod.node;
+  const auto job = std::find_if(seen.jobs.begin(), seen.jobs.end(),
+                                [&](const JobInfo& one) { return one.name == pod.job; });
+  return job == seen.jobs.end() ? std::string() : job->node;
+}
+
+bool anyLive(const Snapshot& seen) {
+  return std::any_of(seen.pods.begin(), seen.pods.end(), [](const PodInfo& pod) { return !pod.ended(); }) ||
+         std::any_of(seen.jobs.begin(), seen.jobs.end(), [](const JobInfo& job) { return !job.ended; });
+}
+
+std::vector<NodeJob> progressOf(const Submission& run, const std::map<std::string, NodeResult>& results,
+                                const Snapshot& seen) {
+  std::map<std::string, const PodInfo*> busy;  // the pod of the last round that has not ended
+  for (const PodInfo& pod : seen.pods)
+    if (!pod.ended()) {
+      const PodInfo*& known = busy[nodeOf(pod, seen)];
+      if (known == nullptr || pod.round >= known->round) known = &pod;
+    }
+  std::vector<NodeJob> all;
+  for (const std::string& node : run.nodes) {
+    const auto result = results.find(node);
+    if (const auto pod = busy.find(node); pod != busy.end())
+      all.push_back(live(node, *pod->second));
+    else if (result != results.end())
+      all.push_back(ended(node, result->second));
+    else
+      all.push_back(withoutPod(node, seen));
+  }
+  return all;
+}
+
+}  // namespace muster::kube

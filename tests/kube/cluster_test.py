@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Four pods, each in the network namespace of its node, run stages of scope cluster together."""
+import base64
+
+import case
+
+
+class Together(case.Case):
+    def start(self, timeout="90s", size="64 KiB", iterations=10, *words):
+        return self.submit(self.file("ring.toml", case.RING % (timeout, size, iterations)), *words)
+
+    def test_healthy_pods_accept_all_nodes(self):
+        self.start()
+        self.assertEqual(len([job for job in self.cluster.store.list("jobs") if job["spec"]["completionMode"] == "Indexed"]), 1)
+        self.wait_for_end()
+        self.muster("k8s", "collect", self.run_folder)
+        self.assertEqual(set(self.fleet().values()), {"accepted"})
+
+    def test_a_late_pod_is_waited_for(self):
+        self.cluster.held = {"n0"}  # any pod may be the last: also the one at which the others meet
+        self.start()
+        self.cluster.wait(lambda: sum(pod["status"]["phase"] == "Running" for pod in self.cluster.pods()) == 3, "three pods")
+        self.assertIn("n0", [node for node, state in self.states().items() if state == "waiting"])
+        self.cluster.held = set()
+        self.wait_for_end()
+        self.muster("k8s", "collect", self.run_folder)
+        self.assertEqual(set(self.fleet().values()), {"accepted"})
+
+    def test_a_jobset_finds_its_pods_by_its_own_service(self):
+        self.start("90s", "64 KiB", 10, "--controller", "JobSet")
+        self.cluster.wait(lambda: self.cluster.store.list("jobs"), "the JobSet's job")
+        self.wait_for_end()
+        self.muster("k8s", "collect", self.run_folder)
+        self.assertEqual(set(self.fleet().values()), {"accepted"})
+
+    def test_an_evicted_pod_rejects_nobody_and_a_resume_starts_all_again(self):
+        self.values["options"] = ["--lost-after", "3s"]
+        self.start("60s", "64 KiB", 100000)
+        self.cluster.wait(lambda: sum(pod["status"]["phase"] == "Running" for pod in self.cluster.pods()) == 4, "four pods")
+        self.cluster.wait(lambda: all("ring" in self.cluster.store.logs[pod["metadata"]["uid"], "muster"]() for pod in self.cluster.pods()), "the stage")
+        self.cluster.evict(self.cluster.container_on("n2"))
+        self.wait_for_end()
+        self.muster("k8s", "collect", self.run_folder, code=3)
+        fleet = self.fleet()
+        self.assertIn(fleet["n2"], ("down", "missing"))
+        self.assertTrue(set(fleet.values()) <= {"down", "missing", "incomplete", "affected"}, fleet)
+        self.assertIn("retesting 4 nodes: n[0-3]", self.muster("k8s", "resume", self.run_folder))
+        self.assertEqual(len(self.cluster.store.list("jobs")), 2)
+
+    def test_a_pod_with_another_token_is_not_let_in(self):
+        self.cluster.held = {"n3"}
+        self.start("15s")
+        self.cluster.wait(lambda: sum(pod["status"]["phase"] == "Running" for pod in self.cluster.pods()) == 3, "three pods")
+        secret, = self.cluster.store.list("secrets")
+        self.cluster.store.change("secrets", "default", secret["metadata"]["name"],
+                                  lambda thing: thing["data"].update(token=base64.b64encode(b"0" * 64).decode()))
+        self.cluster.held = set()
+        self.wait_for_end()
+        self.muster("k8s", "collect", self.run_folder, code=3)
+        self.assertNotIn("accepted", self.fleet().values())
+
+
+if __name__ == "__main__":
+    case.main()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster k8s` with a plan that each node runs alone; the pods are processes of this machine."""
+import os
+import unittest
+
+import case
+import tools
+
+SCENARIO = os.path.join(tools.SOURCE, "plans/scenarios/h100x8-one-slow-gpu.toml")
+QUICK = os.path.join(tools.DIST, "share/muster/plans/node-quick.toml")
+
+
+class Node(case.Case):
+    gpus = 8
+
+    def simulate(self, *words, code=0):
+        return self.submit(QUICK, "--simulate", SCENARIO, *words, code=code)
+
+    def test_every_node_is_accounted_for_and_a_resume_retests_only_those_without_a_verdict(self):
+        self.cluster.doomed = {"n2"}
+        self.cluster.change_node("n3", lambda node: node["spec"].update(unschedulable=True))
+        said = self.simulate()
+        self.assertIn("missing: n3 (cordoned)", said)
+        self.assertIn("3 of 4 nodes submitted", said)
+        self.wait_for_end()
+        self.assertEqual(self.states(), {"n0": "rejected", "n1": "accepted", "n2": "lost", "n3": "missing"})
+        said = self.muster("k8s", "collect", self.run_folder, code=1)
+        self.assertIn("Evicted", said)
+        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "accepted", "n2": "down", "n3": "down"})
+        self.cluster.doomed = set()
+        self.cluster.change_node("n3", lambda node: node["spec"].pop("unschedulable"))
+        self.assertIn("retesting 2 nodes: n[2-3]", self.muster("k8s", "resume", self.run_folder))
+        self.wait_for_end()
+        self.assertEqual(self.states(), {"n0": "rejected", "n1": "accepted", "n2": "accepted", "n3": "accepted"})
+        self.muster("k8s", "collect", self.run_folder, code=1)
+        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "accepted", "n2": "accepted", "n3": "accepted"})
+        self.assertIn("retesting 0 nodes", self.muster("k8s", "resume", self.run_folder))
+        # What was collected stays, though Kubernetes has forgotten it.
+        self.assertIn("objects would be removed", self.muster("k8s", "cleanup", "--older-than", "0s", "--dry-run"))
+        self.assertTrue(self.cluster.store.list("jobs"))
+        self.assertIn("is not old enough", self.muster("k8s", "cleanup", "--older-than", "1h", "--apply"))
+        self.muster("k8s", "cleanup", "--older-than", "0s", "--apply")
+        for plural in ("jobs", "pods", "secrets", "configmaps"):
+            self.assertEqual(self.cluster.store.list(plural), [])
+        self.muster("k8s", "collect", self.run_folder, code=1)
+        self.assertEqual(self.fleet()["n1"], "accepted")
+
+    def test_a_silent_or_lying_pod_accepts_no_node(self):
+        self.simulate()
+        self.wait_for_end()
+        logs = {node: self.cluster.store.logs[self.cluster.pod_on(node)["metadata"]["uid"], "muster"]() for node in ("n1", "n2", "n3")}
+        forged = {"n1": "nothing\n", "n2": logs["n3"], "n3": logs["n3"].replace("#muster-record-end", "")}
+        for node, text in forged.items():
+            self.cluster.store.logs[self.cluster.pod_on(node)["metadata"]["uid"], "muster"] = lambda text=text: text
+        said = self.muster("k8s", "collect", self.run_folder, code=1)
+        for reason in ("the pod's log holds no record", "the record is of n3, but the pod ran on n2", "the pod's log ends within its record"):
+            self.assertIn(reason, said)
+        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "down", "n2": "down", "n3": "down"})
+
+    def test_a_pod_that_may_have_been_rejected_is_not_run_until_it_passes(self):
+        self.simulate()
+        self.wait_for_end()
+        self.cluster.store.logs[self.cluster.pod_on("n0")["metadata"]["uid"], "muster"] = lambda: "rotated away\n"
+        self.assertEqual(self.states()["n0"], "lost")
+        self.assertIn("n0: ", said := self.muster("k8s", "resume", self.run_folder))
+        self.assertIn("only --rejected retests it", said)
+        self.assertIn("retesting 0 nodes", said)
+        self.assertIn("retesting 1 nodes: n0", self.muster("k8s", "resume", "--rejected", self.run_folder))
+
+    def test_a_record_that_was_changed_does_not_count(self):
+        self.simulate()
+        self.wait_for_end()
+        self.muster("k8s", "status", self.run_folder)
+        path = os.path.join(self.run_folder, "records/n1/record.json")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("\"seed\": 42", "\"seed\": 43"))
+        self.muster("k8s", "collect", self.run_folder, code=1)
+        self.assertNotEqual(self.fleet()["n1"], "accepted")
+
+    def test_a_second_pod_on_a_node_counts_only_if_it_is_worse(self):
+        self.simulate()
+        self.wait_for_end()
+        pod = self.cluster.pod_on("n1")
+        for index, code in enumerate((0, 3)):
+            other = dict(pod, metadata=dict(pod["metadata"], name=f"other-{index}", uid=f"other-{index}"),
+                         status={"phase": "Failed", "containerStatuses": [{"name": "muster", "state": {"terminated": {"exitCode": code}}}]})
+            self.cluster.store.logs[f"other-{index}", "muster"] = lambda: "nothing\n"
+            self.cluster.store.put("pods", "default", other)
+        self.muster("k8s", "collect", self.run_folder, code=1)
+        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "down", "n2": "accepted", "n3": "accepted"})
+
+    def test_submit_creates_all_or_nothing(self):
+        self.cluster.store.refused = ("jobs", 2)
+        for text, change in (("latest may change", {"image": "muster:latest"}), ("Kubernetes has no node n9", {"nodes": "n9"}),
+                             ("what had been created of this round was removed again", {})):
+            self.assertIn(text, self.submit(QUICK, "--simulate", SCENARIO, code=2, **change))
+            self.assertEqual([self.cluster.store.list(plural) for plural in ("jobs", "configmaps", "secrets")], [[], [], []])
+
+    def test_verify_says_what_to_fix(self):
+        self.assertIn("ready", self.muster("k8s", "verify"))
+        self.cluster.change_node("n0", lambda node: node["spec"].update(unschedulable=True))
+        self.cluster.change_node("n1", lambda node: node["status"]["allocatable"].pop("nvidia.com/gpu"))
+        self.cluster.taint("n2", "dedicated")
+        self.cluster.store.create("resourcequotas", "default", {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": {}},
+                                  {"hard": {"pods": "3"}, "used": {"pods": "1"}})
+        said = self.muster("k8s", "verify", "--rdma-resource", "rdma/hca", code=3)
+        for text in ("not ready or cordoned: n0", "no nvidia.com/gpu: n1", "taints dedicated on n2", "no rdma/hca: n[0-3]", "quota small leaves 2 of pods",
+                     "5 to fix"):
+            self.assertIn(text, said)
+
+    def test_without_an_api_nothing_is_lost(self):
+        self.simulate()
+        self.wait_for_end()
+        kubeconfig, os.environ["KUBECONFIG"] = os.environ["KUBECONFIG"], "/nonexistent"
+        try:
+            self.muster("k8s", "collect", self.run_folder, code=2)
+        finally:
+            os.environ["KUBECONFIG"] = kubeconfig
+        self.assertEqual(self.states()["n1"], "accepted")
+
+
+if __name__ == "__main__":
+    case.main()

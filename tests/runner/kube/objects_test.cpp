@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/kube/objects.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::kube {
+namespace {
+
+Json listOf(const std::string& item) {
+  return *parseJson("{\"items\": [" + item + "]}");
+}
+
+TEST(Objects, ReadsANode) {
+  const Nodes nodes = nodesFrom(listOf(R"({"metadata": {"name": "n1", "labels": {"a/b": "c"}},
+    "spec": {"unschedulable": true, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+    "status": {"allocatable": {"nvidia.com/gpu": "8", "memory": "64Gi"},
+               "conditions": [{"type": "MemoryPressure", "status": "True"}, {"type": "Ready", "status": "True"}]}})"));
+  const NodeInfo& node = nodes.at("n1");
+  EXPECT_TRUE(node.ready);
+  EXPECT_EQ(node.unavailable(), "cordoned");
+  EXPECT_EQ(node.count("nvidia.com/gpu"), 8);
+  EXPECT_EQ(node.count("rdma/hca"), 0);
+  ASSERT_EQ(node.taints.size(), 1U);
+  EXPECT_EQ(node.taints[0].key, "k");
+}
+
+TEST(Objects, ANodeIsReadyOnlyIfItSaysSo) {
+  for (const char* conditions :
+       {"[]", R"([{"type": "Ready", "status": "Unknown"}])", R"([{"type": "Ready"}])", "7"}) {
+    const Nodes nodes = nodesFrom(
+        listOf(std::string(R"({"metadata": {"name": "n1"}, "status": {"conditions": )") + conditions + "}}"));
+    EXPECT_EQ(nodes.at("n1").unavailable(), "NotReady") << conditions;
+  }
+}
+
+TEST(Objects, ReadsAPod) {
+  const auto pods = podsFrom(listOf(R"({"metadata": {"name": "p", "labels": {"muster.dev/round": "2",
+      "batch.kubernetes.io/job-name": "j"}}, "spec": {"nodeName": "n1"},
+    "status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory", "containerStatuses": [
+      {"name": "other", "state": {"terminated": {"exitCode": 0}}},
+      {"name": "muster", "state": {"terminated": {"exitCode": 137}}}]}})"));
+  ASSERT_EQ(pods.size(), 1U);
+  EXPECT_EQ(pods[0].exitCode, 137);
+  EXPECT_EQ(pods[0].round, 2);
+  EXPECT_EQ(pods[0].job, "j");
+  EXPECT_EQ(pods[0].why, "Evicted: low on memory");
+}
+
+TEST(Objects, TakesWhatIsOfAnotherTypeAsMissing) {
+  for (const char* text :
+       {"null", "7", "[]", "\"x\"", "{}", R"({"metadata": 7})", R"({"metadata": {"name": 7}})",
+        R"({"metadata": {"name": ["x"]}, "status": [1]})"}) {
+    EXPECT_TRUE(podsFrom(listOf(text)).empty()) << text;
+    EXPECT_TRUE(jobsFrom(listOf(text)).empty()) << text;
+    EXPECT_TRUE(nodesFrom(listOf(text)).empty()) << text;
+    EXPECT_TRUE(podsFrom(*parseJson(text)).empty()) << text;
+  }
+  const auto pods =
+      podsFrom(listOf(R"({"metadata": {"name": "p"}, "spec": {"nodeName": 1}, "status": {"phase": "Succeeded",
+    "containerStatuses": [{"name": "muster", "state": {"terminated": {"exitCode": "0"}}}]}})"));
+  EXPECT_EQ(pods.at(0).exitCode, -1);
+  EXPECT_EQ(pods.at(0).node, "");
+}
+
+TEST(Objects, RemovesOnlyTaintsOfTheKeyAndOnlyIfTheyAreUnchanged) {
+  const Json node = *parseJson(
+      R"({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"},
+                                                       {"key": "a", "effect": "NoExecute"}]}})");
+  const auto patches = taintRemovals(node, "a");
+  ASSERT_EQ(patches.size(), 2U);
+  EXPECT_EQ(
+      dumpJson(patches[0]),
+      R"([{"op":"test","path":"/spec/taints/2","value":{"key":"a","effect":"NoExecute"}},{"op":"remove","path":"/spec/taints/2"}])");
+  EXPECT_TRUE(taintRemovals(node, "c").empty());
+  EXPECT_TRUE(taintRemovals(*parseJson("{}"), "a").empty());
+}
+
+TEST(Objects, ReadsTimes) {
+  EXPECT_EQ(timeOf("1970-01-02T00:00:01Z"), 86401);
+  EXPECT_EQ(timeOf("yesterday"), 0);
+  EXPECT_EQ(timeOf(""), 0);
+}
+
+}  // namespace
+}  // namespace muster::kube

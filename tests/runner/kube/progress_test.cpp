@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/kube/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "runner/kube/collect.h"
+
+namespace muster::kube {
+namespace {
+
+/// A run of these nodes, one job for each.
+struct World {
+  Submission run;
+  std::map<std::string, NodeResult> results;
+  Snapshot seen;
+
+  explicit World(const std::vector<std::string>& nodes) {
+    run.nodes = nodes;
+    for (const std::string& node : nodes) {
+      seen.nodes[node].name = node;
+      seen.nodes[node].ready = true;
+      JobInfo& job = seen.jobs.emplace_back();
+      job.name = "job-" + node;
+      job.node = node;
+      job.round = 1;
+    }
+  }
+  PodInfo& pod(const std::string& job, const std::string& phase, const std::string& node = "") {
+    PodInfo& pod = seen.pods.emplace_back();
+    pod.name = "pod-" + job;
+    pod.node = node;
+    pod.job = "job-" + job;
+    pod.phase = phase;
+    pod.round = 1;
+    return pod;
+  }
+  NodeJob of(const std::string& node) {
+    for (const NodeJob& one : progressOf(run, results, seen))
+      if (one.node == node) return one;
+    return {};
+  }
+};
+
+TEST(KubeProgress, ListsEachNodeOnceInTheRunsOrder) {
+  World world({"b", "a", "c"});
+  world.pod("a", "Running", "a");
+  world.pod("a", "Running", "a");
+  const auto all = progressOf(world.run, world.results, world.seen);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].node, "b");
+  EXPECT_EQ(all[1].node, "a");
+}
+
+TEST(KubeProgress, APodThatWaitsBelongsToTheNodeOfItsJob) {
+  World world({"a", "b"});
+  world.pod("b", "Pending").why = "Unschedulable: taints";
+  EXPECT_EQ(world.of("b").state, NodeState::kWaiting);
+  EXPECT_NE(world.of("b").detail.find("Unschedulable"), std::string::npos);
+  EXPECT_TRUE(anyLive(world.seen));
+}
+
+TEST(KubeProgress, AnAcceptedNodeNeedsARecord) {
+  World world({"a"});
+  world.seen.jobs[0].ended = true;
+  for (const int code : {-1, 0, 1, 2, 3, 137}) {
+    world.results["a"] = {"pod", 1, code, "its log holds no record"};
+    EXPECT_EQ(world.of("a").state, NodeState::kLost) << code;
+  }
+  world.results["a"] = {"pod", 1, 0, ""};
+  EXPECT_EQ(world.of("a").state, NodeState::kAccepted);
+}
+
+TEST(KubeProgress, AJobWhosePodIsGoneLosesItsNode) {
+  World world({"a"});
+  world.seen.jobs[0].ended = true;
+  world.seen.jobs[0].failure = "DeadlineExceeded: too long";
+  EXPECT_EQ(world.of("a").state, NodeState::kLost);
+  EXPECT_NE(world.of("a").detail.find("DeadlineExceeded"), std::string::npos);
+}
+
+TEST(KubeProgress, ANodeWithoutAJobIsMissingAndTheReasonIsNamed) {
+  World world({"a", "b", "c"});
+  world.seen.jobs.clear();
+  world.seen.nodes["b"].cordoned = true;
+  world.seen.nodes.erase("c");
+  EXPECT_EQ(world.of("a").detail, "no pod of this run reached it");
+  EXPECT_EQ(world.of("b").detail, "cordoned");
+  EXPECT_EQ(world.of("c").detail, "Kubernetes has no such node");
+  for (const char* node : {"a", "b", "c"}) EXPECT_EQ(world.of(node).state, NodeState::kMissing);
+}
+
+TEST(KubeProgress, TheFleetIsToldOfEveryNode) {
+  World world({"a", "b"});
+  world.results["a"] = {"pod", 1, 0, ""};
+  world.pod("b", "Pending").why = "Bad # comment\nline";
+  EXPECT_EQ(expectText(progressOf(world.run, world.results, world.seen)),
+            "a\nb down waiting: pod-b: Bad   comment\\nline\n");
+}
+
+}  // namespace
+}  // namespace muster::kube
