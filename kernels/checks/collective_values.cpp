@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/interfaces/communicator.h"
+
 namespace muster {
 namespace {
 
@@ -54,6 +56,13 @@ ExactValues::ExactValues(Dtype dtype, ReduceOp reduce, int ranks, uint64_t seed)
       contributors_ = ranks;
       return;
   }
+}
+
+Status checkInputIndex(const CollectiveSpec& spec, int ranks, uint64_t index) {
+  if (index < spec.sendCount(ranks)) return {};
+  return Error{ErrorCode::kProtocol,
+               "a rank told of a wrong element that no input has: what ranks tell each other arrives damaged",
+               collectiveOpName(spec.op)};
 }
 
 int wrongInput(const ExactValues& values, uint64_t index, const std::vector<double>& inputs, int rank) {

@@ -190,6 +190,7 @@ Result<int> NcclCollective::findSource(const CollectiveMismatch& own) {
   int source = -1;
   for (const Finding& other : all) {
     if (other.wrong == 0) continue;
+    MUSTER_CHECK_OK(checkInputIndex(spec_, group_.size(), other.firstInput));
     // In place the inputs are used up: nothing is left to look at.
     if (spec_.inPlace) return -1;
     std::vector<double> inputs;

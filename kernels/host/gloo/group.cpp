@@ -3,13 +3,15 @@
 #include "kernels/host/gloo/group.h"
 
 #include <gloo/rendezvous/store.h>
-#include <gloo/transport/tcp/device.h>
 #include <gloo/types.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+
+#include "kernels/host/gloo/authenticated_device.h"
+#include "runner/system/secret.h"
 
 namespace muster::host {
 namespace {
@@ -74,6 +76,15 @@ Result<bool> allHere(const CommunicatorSpec& spec, GroupStore& store) {
   return here;
 }
 
+/// Rank 0 makes it; the store is closed to all but the group.
+Result<std::string> commonSecret(const CommunicatorSpec& spec, GroupStore& store) {
+  const std::string key = spec.name + "/secret";
+  if (spec.rank != 0) return store.get(key, spec.timeout);
+  MUSTER_TRY(std::string secret, randomSecret());
+  MUSTER_CHECK_OK(store.set(key, secret));
+  return secret;
+}
+
 Status checkGroup(const CommunicatorSpec& spec) {
   if (spec.size >= 1 && spec.rank >= 0 && spec.rank < spec.size && spec.timeout > 0) return {};
   return Error{ErrorCode::kUsage,
@@ -93,6 +104,8 @@ Result<std::unique_ptr<GlooGroup>> GlooGroup::form(const CommunicatorSpec& spec,
   MUSTER_CHECK_OK(checkGroup(spec));
   auto here = allHere(spec, store);
   if (!here.ok()) return std::move(here).error().context("forming group " + spec.name);
+  auto secret = commonSecret(spec, store);
+  if (!secret.ok()) return std::move(secret).error().context("forming group " + spec.name);
   MUSTER_TRY(Endpoint endpoint, chooseEndpoint(spec.interface, *here));
   // Gloo writes to its peers' sockets without MSG_NOSIGNAL: a peer that died is an error, not a signal to die
   // of.
@@ -100,7 +113,7 @@ Result<std::unique_ptr<GlooGroup>> GlooGroup::form(const CommunicatorSpec& spec,
   std::unique_ptr<GlooGroup> group(new GlooGroup(spec, std::move(endpoint)));
   try {
     gloo::transport::tcp::attr attributes(group->endpoint_.address.c_str());
-    auto device = gloo::transport::tcp::CreateDevice(attributes);
+    auto device = authenticatedDevice(attributes, *secret);
     Rendezvous rendezvous(store, spec.name + "/gloo/", spec.timeout);
     group->context_->setTimeout(milliseconds(spec.timeout / kConnectFactor));
     group->context_->connectFullMesh(rendezvous, device);
