@@ -7,14 +7,19 @@
 #include <algorithm>
 #include <set>
 
+#include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster::slurm {
+namespace fs = std::filesystem;
 namespace {
 
 /// Below the run folder: what each node's part of the cluster job ended with.
 constexpr const char* kClusterExits = "cluster_exits";
+
+constexpr uint64_t kMostJournal = 256ull << 20;
 
 /// What a claim means while there is no exit code yet. A claim holds SLURM_JOB_ID, which is
 /// JobInfo::number.
@@ -40,6 +45,24 @@ std::string whatSlurmSays(const std::string& node, const std::string& number, in
                        printable(job->nodes, 80));
   if (job->exitCode < 0 || job->exitCode == code) return "";
   return fmt::format("exit {}, but Slurm reports that job {} ended with {}", code, job->id, job->exitCode);
+}
+
+/// Whether something had failed in a run that left no record: its runner was killed, or its node went down.
+bool hadFailed(const fs::path& folder) {
+  const auto journal = readOwnFile(folder / "journal.jsonl", kMostJournal);
+  if (!journal.ok()) return false;
+  for (size_t at = 0, end = 0; (end = journal->find('\n', at)) != std::string::npos; at = end + 1) {
+    const auto line = parseJson(journal->substr(at, end - at));
+    if (!line.ok() || !line->is_object()) continue;
+    JsonReader reader(*line, "journal.jsonl");
+    std::string type, outcome;
+    reader.optional("type", type);
+    if (type == "interrupted") return true;  // it is written of failures only
+    const Json* stage = type == "stage" ? reader.object("stage") : nullptr;
+    if (stage != nullptr) JsonReader(*stage, "stage").optional("outcome", outcome);
+    if (outcome == "fail" || outcome == "flaky") return true;
+  }
+  return false;
 }
 
 /// Whether a queued job could take a node that nobody has claimed.
@@ -122,6 +145,12 @@ Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector
       all.push_back(claimed(node, number, jobs));
     else
       all.push_back(unclaimed(node, submitted, live, known));
+    const bool ended = all.back().state == NodeState::kLost || all.back().state == NodeState::kFailed;
+    // To run it again until it passes would be no acceptance.
+    if (ended && hadFailed(run.nodeFolder(node))) {
+      all.back().state = NodeState::kRejected;
+      all.back().detail += ", and something had failed by then";
+    }
     const auto found = known.find(node);
     if (all.back().state != NodeState::kMissing && found != known.end() && !found->second.available())
       all.back().detail += ", " + found->second.text();

@@ -72,6 +72,30 @@ TEST_F(Progress, GivesEveryNodeOneState) {
   EXPECT_EQ(countText(nodes), "1 accepted, 1 running, 1 lost, 1 waiting");
 }
 
+TEST_F(Progress, KeepsTheFailureOfARunThatWasKilled) {
+  const std::string run = "{\"type\":\"run\"}\n",
+                    pass = R"({"type":"stage","stage":{"name":"a","outcome":"pass"}})";
+  const std::map<std::string, std::string> rest = {
+      {"n1", pass + "\n"},
+      {"n2", pass + "\n" + R"({"type":"interrupted","stage":{"name":"b","outcome":"error"}})" + "\n"},
+      {"n3", R"({"type":"stage","stage":{"name":"a","outcome":"fail"}})"
+             "\n" +
+                 pass + "\n"},
+      {"n4", "[]\n" + pass + "\n" + R"({"type":"interrupted","stage":)"}};
+  int job = 11;
+  for (const auto& [node, lines] : rest) {
+    put("claims/" + node, std::to_string(job++) + " 2026\n");
+    put("records/nodes/" + node + "/journal.jsonl", run + lines);
+  }
+  put("exits/n3", "137\n");
+  const auto nodes = read({{JobKind::kArray, "10", 0, {}, 4}}, {});
+  EXPECT_EQ(nodes[0].state, NodeState::kLost);
+  EXPECT_EQ(nodes[1].state, NodeState::kRejected);
+  EXPECT_THAT(nodes[1].detail, HasSubstr("something had failed by then"));
+  EXPECT_EQ(nodes[2].state, NodeState::kRejected);
+  EXPECT_EQ(nodes[3].state, NodeState::kLost) << "its last line is not whole";
+}
+
 TEST_F(Progress, CallsANodeMissingThatNoJobCanReach) {
   known_["n2"].state = "down*";
   known_.erase("n3");
