@@ -43,6 +43,12 @@ Result<std::string> recordOf(const Submission& run, const PodInfo& pod) {
   if (record.exitCode != pod.exitCode)
     return Error{ErrorCode::kProtocol,
                  fmt::format("the log says exit {}, Kubernetes says {}", record.exitCode, pod.exitCode), ""};
+  MUSTER_TRY(const Json json, parseJson(record.text));
+  if (const Json& code = valueAt(json, "/exit_code"); code != pod.exitCode)
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("the record says exit {}, Kubernetes says {}", printable(code.dump(), 20), pod.exitCode),
+        ""};
   return std::move(record.text);
 }
 

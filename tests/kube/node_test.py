@@ -48,14 +48,16 @@ class Node(case.Case):
     def test_a_silent_or_lying_pod_accepts_no_node(self):
         self.simulate()
         self.wait_for_end()
-        logs = {node: self.cluster.store.logs[self.cluster.pod_on(node)["metadata"]["uid"], "muster"]() for node in ("n1", "n2", "n3")}
-        forged = {"n1": "nothing\n", "n2": logs["n3"], "n3": logs["n3"].replace("#muster-record-end", "")}
+        logs = {node: self.cluster.store.logs[self.cluster.pod_on(node)["metadata"]["uid"], "muster"]() for node in ("n0", "n1", "n2", "n3")}
+        forged = {"n0": logs["n0"].replace("#muster-record n0 1", "#muster-record n0 0"), "n1": "nothing\n", "n2": logs["n3"], "n3": logs["n3"].replace("#muster-record-end", "")}
         for node, text in forged.items():
             self.cluster.store.logs[self.cluster.pod_on(node)["metadata"]["uid"], "muster"] = lambda text=text: text
-        said = self.muster("k8s", "collect", self.run_folder, code=1)
-        for reason in ("the pod's log holds no record", "the record is of n3, but the pod ran on n2", "the pod's log ends within its record"):
+        self.cluster.store.change("pods", "default", self.cluster.pod_on("n0")["metadata"]["name"], lambda pod: pod["status"]["containerStatuses"][0].update(
+            state={"terminated": {"exitCode": 0}}))
+        said = self.muster("k8s", "collect", self.run_folder, code=3)
+        for reason in ("the record says exit 1, Kubernetes says 0", "the pod's log holds no record", "the record is of n3, but the pod ran on n2", "the pod's log ends within its record"):
             self.assertIn(reason, said)
-        self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "down", "n2": "down", "n3": "down"})
+        self.assertEqual(set(self.fleet().values()), {"down"})
 
     def test_a_pod_that_may_have_been_rejected_is_not_run_until_it_passes(self):
         self.simulate()

@@ -45,6 +45,9 @@ class Preflight(case.Case):
         asked = {(verb, plural) for verb, plural, _ in self.cluster.store.seen if plural == "nodes"}
         self.assertEqual(asked, {("get", "nodes"), ("patch", "nodes")})
 
+    def test_manifests_that_name_a_namespace_need_one(self):
+        self.assertIn("set --namespace", self.muster("k8s", "render", self.file("plan.toml", case.PATTERN), "--kind", "preflight", "--image", case.IMAGE, code=2))
+
     def test_a_killed_pod_releases_nothing(self):
         self.cluster.doomed = {"n0"}
         self.gate("n0", case.PATTERN)

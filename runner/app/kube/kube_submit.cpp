@@ -142,6 +142,9 @@ Result<int> kubeRender(KubeOptions& o) {
   MUSTER_TRY(const RunSetup setup, checkedSetup(o));
   const std::string kind = kindOf(o, setup.plan);
   MUSTER_CHECK_OK(checkKind(o, kind));
+  if (kind == "preflight" && o.cluster.space.empty())
+    return Error{ErrorCode::kUsage, "set --namespace: the manifests of preflight name it",
+                 "--kind preflight"};
   kube::Nodes known;
   if (o.nodes == "all") {
     MUSTER_TRY(known, kube::readNodes(o.cluster));
