@@ -4,6 +4,7 @@
 # Usage: release_tree.sh DIST OUT VERSION SECONDS [MUSTER...]; MUSTER: the command that runs OUT/bin/muster (an emulator)
 # STRIP and DEB_ARCH replace strip and this machine's architecture in a cross build.
 set -euo pipefail
+shopt -s inherit_errexit
 umask 022
 [ $# -ge 4 ] || { echo "usage: release_tree.sh DIST OUT VERSION SECONDS [MUSTER...]" >&2; exit 2; }
 dist=$1 out=$2 version=$3 seconds=$4
@@ -33,7 +34,7 @@ strip_own_files() {
 # package_of SONAME: the Debian package that a bundled library was copied from.
 package_of() {
   local package
-  package=$(dpkg-query --search "*/$1" 2>/dev/null | sed -n "s/^\([^ :,]*\):$architecture: .*/\1/p" | sort -u | head -n 1)
+  package=$(dpkg-query --search "*/$1" 2>/dev/null | sed -n "s/^\([^ :,]*\)\(:$architecture\)\{0,1\}: .*/\1/p" | sort -u | head -n 1)
   [ -n "$package" ] || die "no Debian package of $architecture owns $1, so the SBOM would not be complete"
   echo "$package"
 }

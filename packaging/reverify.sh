@@ -14,11 +14,12 @@ say() { echo "reverify: $*" >&2; }
 # Processes on the GPUs. A query that fails does not prove that the node is idle.
 users() {
   command -v nvidia-smi >/dev/null || return 0
-  nvidia-smi --query-compute-apps=pid --format=csv,noheader | xargs
+  pids=$(nvidia-smi --query-compute-apps=pid --format=csv,noheader) || return
+  echo "$pids" | xargs
 }
 
 case $keep in '' | *[!0-9]* | 0*) say "MUSTER_KEEP=$keep, expected a whole number, 1 or more; nothing was run" && exit 2 ;; esac
-busy=$(set -e; users) || { say "nvidia-smi failed; nothing was run"; exit 3; }
+busy=$(users) || { say "nvidia-smi failed; nothing was run"; exit 3; }
 [ -z "$busy" ] || { say "GPUs are in use by process $busy; nothing was run"; exit 0; }
 
 umask 022

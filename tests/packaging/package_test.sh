@@ -27,9 +27,9 @@ expect() {
   echo "ok: $*"
 }
 
-# Of everything in the root, names, modes and contents; not what dpkg itself keeps of its work.
+# Of everything in the root, names, modes, types and sizes; not what dpkg itself keeps of its work.
 state_of_root() {
-  (cd "$root" && find . -xdev \( -path ./var/lib/dpkg -o -path ./var/log -o -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp \) -prune -o -printf '%p %m %y %s\n' | sort)
+  (cd "$root" && find . -xdev \( -path ./var/lib/dpkg -o -path ./var/log -o -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp \) -prune -o -type d -printf '%p %m %y\n' -o -printf '%p %m %y %s\n' | sort)
 }
 
 check_same_bytes() {
