@@ -112,6 +112,7 @@ check_entrypoint() {
   # How fast this machine is (1), and who else uses it (3), does not matter here; any other error does.
   [[ " 0 1 3 " == *" $code "* && $said == *report.html* ]] || fail "quickstart ended with $code: $said"
   grep -q '"simulated": *false' "$work/run/runs/here/record.json" || fail "quickstart left no record"
+  if [ "$code" = 3 ]; then grep -q 'external load' "$work/run/runs/here/record.json" || fail "quickstart ended with 3, and no other load explains it: $said"; fi
   for line in "launcher   none: this node alone" "GPUs       none" "driver     none" "libraries  libcuda=missing" "user 10001"; do
     [[ $said == *"entrypoint: "*"$line"* ]] || fail "the entrypoint did not say '$line': $said"
   done
