@@ -41,7 +41,6 @@ make_context() {
 # Of a checkout: what git knows, as a fresh clone has it. Its packages come from the network.
 make_source_context() {
   git -C "$sources" archive --format=tar HEAD | (mkdir -p "$context" && tar -C "$context" -xf -)
-  cp "$root/etc/apt/sources.list" "$work/sources.list"
   archive=
 }
 
