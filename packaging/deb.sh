@@ -44,4 +44,4 @@ place_control() {
 place_files
 place_control
 find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zgzip -z6 --build "$root" "$file" >/dev/null
+dpkg-deb --root-owner-group -Zgzip -z4 --build "$root" "$file" >/dev/null

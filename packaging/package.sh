@@ -54,7 +54,7 @@ mkdir -p "$out"
 # The data set is not in the Debian package: who has an archive of packages has dataset-fashion-mnist.
 [ -z "$data" ] || cp -rL "$data" "$work/$name/share/muster/data"
 tar -C "$work" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$seconds" -cf - "$name" |
-  gzip -6n >"$out/$name.tar.gz"
+  gzip -4n >"$out/$name.tar.gz"
 (cd "$out" && sha256sum "$name.tar.gz" "muster_${version}_$architecture.deb" >"$name.sha256")
 if [ -n "$key" ]; then
   rm -f "$out/$name.sha256.asc"

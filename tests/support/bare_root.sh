@@ -20,7 +20,7 @@ isolate() {
     exit 77
   fi
   # In the new process namespace this test has the number 1.
-  MUSTER_ISOLATED=1 exec unshare --mount --pid --fork --kill-child --propagation private "$0"
+  MUSTER_ISOLATED=1 exec unshare --mount --mount-proc --pid --fork --kill-child --propagation private "$0"
 }
 
 # The mirror that apt itself uses here, through apt's own proxy. tini: the image needs it, and is built without network.
