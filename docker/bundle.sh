@@ -12,10 +12,16 @@ system='^(ld-linux.*|lib(c|m|mvec|dl|pthread|rt|resolv|util|anl|stdc\+\+|gcc_s|a
 nvidia='^lib(cuda|cudart|cublas|cublasLt|cudnn.*|nccl|nvidia-ml)\.so'
 declare -A where=() wanted=()
 
-# The system's loader cache: name -> file, for this machine's architecture (the first line of a name wins).
-read_loader_cache() {
+# Libraries of the tree's architecture: name -> file. Those of this machine's are in the loader's cache (the first line of a
+# name wins); ldconfig does not list those of another, which a cross build uses.
+find_libraries() {
   local kind name tags path
-  case $(uname -m) in x86_64) kind=x86-64 ;; aarch64) kind=AArch64 ;; *) kind= ;; esac
+  kind=$(readelf --file-header "$tree/bin/muster" | sed -n 's/^ *Machine: *//p')
+  if [[ $kind = AArch64 && $(uname -m) != aarch64 ]]; then
+    for path in /usr/lib/aarch64-linux-gnu/*.so.*; do where[${path##*/}]=$path; done
+    return
+  fi
+  [[ $kind != *X86-64 ]] || kind=x86-64
   while IFS='|' read -r name tags path; do
     if [[ $tags == *"$kind"* && -z ${where[$name]:-} ]]; then where[$name]=$path; fi
   done < <(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | sed -n 's/^\t\([^ ]*\) (\([^)]*\)) => \(.*\)$/\1|\2|\3/p')
@@ -37,7 +43,7 @@ follow() {
   for name in $names; do
     if [[ $name =~ $system || $name =~ $nvidia || -n ${wanted[$name]:-} ]]; then continue; fi
     if [ -z "${where[$name]:-}" ]; then
-      echo "bundle: $1 needs $name, which ldconfig -p does not list: install its package, then build again" >&2
+      echo "bundle: $1 needs $name, which was not found: install its package, then build again" >&2
       exit 1
     fi
     wanted[$name]=${where[$name]}
@@ -63,7 +69,7 @@ place() {
 # take the place of the libraries that were tested; what is not bundled (NVIDIA's) is still found there.
 search_here_first() { patchelf --force-rpath --set-rpath "$(patchelf --print-rpath "$1")" "$1"; }
 
-read_loader_cache
+find_libraries
 while read -r file; do
   follow "$file"
   search_here_first "$file"

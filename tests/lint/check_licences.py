@@ -5,7 +5,7 @@ import sys
 
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 SUFFIXES = {".cpp", ".h", ".c", ".cu", ".cuh", ".py", ".sh"}
-TOPS = ("runner", "plugins", "kernels", "reports", "tests", "docker", ".ci")
+TOPS = ("runner", "plugins", "kernels", "reports", "tests", "docker", "packaging", ".ci")
 SCRIPTS = ("dev", ".ci/run")
 
 

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Cross-builds the distribution for arm64 in a Debian root of its own and runs tests under qemu-user. ./dev arm64 starts it.
+# A root of its own, because some of Debian's -dev packages exist for one architecture at a time.
+# Usage: arm64.sh FOLDER build [TARGET...] | test [NAME...] | package OUT
+set -euo pipefail
+[ $# -ge 2 ] || { echo "usage: arm64.sh FOLDER build [TARGET...] | test [NAME...] | package OUT" >&2; exit 2; }
+folder=$(realpath -m "$1") action=$2
+shift 2
+sources=$(dirname "$(dirname "$(readlink -f "$0")")")
+root=$folder/root
+native=(g++ g++-aarch64-linux-gnu qemu-user-static pkg-config meson ninja-build patchelf python3 git ccache
+  nlohmann-json3-dev libcli11-dev libkainjow-mustache-dev libvalijson-dev)
+foreign=(libc6-dev libstdc++-12-dev nettle-dev zlib1g-dev libtomlplusplus-dev liblua5.4-dev libseccomp-dev libsimdjson-dev libsqlite3-dev
+  libfmt-dev libdnnl-dev libgloo-dev libopenblas-pthread-dev libhwloc-dev libjpeg62-turbo-dev libre2-dev libcurl4-openssl-dev libssl-dev
+  libgtest-dev libgmock-dev libbenchmark-dev)
+
+die() {
+  echo "arm64: $*" >&2
+  exit 1
+}
+
+[ "$(id -u)" = 0 ] || die "making the Debian root needs root rights"
+
+make_root() {
+  local mirror
+  # shellcheck disable=SC2016  # $(SITE) is a word of apt's
+  mirror=$(apt-get indextargets --format '$(SITE)' 'Codename: bookworm' 'Created-By: Packages' 2>/dev/null | head -n 1)
+  rm -rf "$root.new"
+  mkdir -p "$folder"
+  debootstrap --variant=minbase bookworm "$root.new" "${mirror:-http://deb.debian.org/debian}" >"$folder/root.log" 2>&1 || die "debootstrap failed, see $folder/root.log"
+  cp /etc/resolv.conf "$root.new/etc/resolv.conf"
+  apt-config dump Acquire >"$root.new/etc/apt/apt.conf.d/90network"
+  chroot "$root.new" dpkg --add-architecture arm64
+  chroot "$root.new" apt-get -q update >>"$folder/root.log" 2>&1 || die "apt-get update failed, see $folder/root.log"
+  DEBIAN_FRONTEND=noninteractive chroot "$root.new" apt-get -q install --yes --no-install-recommends "${native[@]}" "${foreign[@]/%/:arm64}" \
+    >>"$folder/root.log" 2>&1 || die "apt-get install failed, see $folder/root.log"
+  mv "$root.new" "$root"
+}
+
+# The kernel runs arm64 programs by qemu, in these namespaces only: Muster starts children, which no wrapper sees.
+register_qemu() {
+  local magic='\x7f\x45\x4c\x46\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+  local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+  mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+  echo ":qemu-aarch64:M::$magic:$mask:$root/usr/bin/qemu-aarch64-static:F" >/proc/sys/fs/binfmt_misc/register
+}
+
+enter() {
+  if [ -z "${MUSTER_ARM64_INSIDE:-}" ]; then
+    MUSTER_ARM64_INSIDE=1 exec unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc --propagation private "$0" "$folder" "$action" "$@"
+  fi
+  register_qemu
+  mkdir -p "$root/src" "$root/work"
+  mount --rbind "$sources" "$root/src"
+  mount --rbind "$folder" "$root/work"
+  for mounted in proc sys dev; do mount --rbind "/$mounted" "$root/$mounted"; done
+}
+
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp CI="${CI:-}" CCACHE_DIR="${CCACHE_DIR:+/work/ccache}" OMP_NUM_THREADS=1 "$@"; }
+
+targets() {
+  inside meson introspect /work/tree --targets | /usr/bin/python3 -c '
+import json, os, sys
+for target in json.load(sys.stdin):
+    if target["installed"]:
+        print("\n".join(os.path.relpath(name, "/work/tree") for name in target["filename"]))'
+}
+
+build() {
+  local names=("$@")
+  [ -f "$folder/tree/build.ninja" ] || inside meson setup /work/tree /src --cross-file /src/packaging/arm64.cross --prefix=/ -Dunity=on -Dunity_size=12 \
+    -Dcuda=disabled -Dbenchmarks=false -Dcommit="$(git -C "$sources" rev-parse --short=12 HEAD 2>/dev/null || true)"
+  [ ${#names[@]} -gt 0 ] || mapfile -t names < <(targets)
+  inside ninja -j "$(nproc)" -C /work/tree "${names[@]}"
+}
+
+[ -d "$root" ] || make_root
+enter "$@"
+case $action in
+  build)
+    build "$@"
+    [ $# -gt 0 ] || inside env DESTDIR=/work/tree/dist meson install -C /work/tree --no-rebuild --quiet
+    ;;
+  test) inside meson test -C /work/tree --no-rebuild --print-errorlogs --timeout-multiplier 10 "$@" ;;
+  package)
+    mkdir -p "$folder/package"
+    inside env DEB_ARCH=arm64 STRIP=aarch64-linux-gnu-strip SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$sources" log -1 --format=%ct)}" \
+      /src/packaging/package.sh /work/tree/dist /work/package
+    ;;
+  *) die "unknown action: $action" ;;
+esac
