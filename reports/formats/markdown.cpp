@@ -73,7 +73,7 @@ std::string incidentText(const Record& record, const Incident& incident, size_t 
          item("case", caseText(verdict)) +
          item("measured", verdict.observedText.empty() ? "" : measuredText(*worst.stage, verdict)) +
          item("required", wantedText(verdict)) + item("margin", marginText(verdict)) +
-         item("peers", peerDistance(*worst.stage, verdict).text()) + item("detail", verdict.detail);
+         item("peers", peerDistance(*worst.stage, verdict).text()) + item("detail", finding.commonDetail());
   if (verdict.expectation) out += item("source of the limit", verdict.expectation->source);
   for (const std::string& remedy : finding.remedies()) out += item("action", remedy);
   for (size_t i = 1; i < incident.findings.size(); ++i) {

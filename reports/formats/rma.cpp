@@ -66,7 +66,8 @@ std::string outputText(const Record& record, const std::string& device, const st
       if (rank.device != device) continue;
       out += fmt::format("{}: rank {}, attempt {}: {}{}{}\n", printable(stage.name), rank.rank, rank.attempt,
                          nameOf(rank.state), rank.error.empty() ? "" : ": ", printable(rank.error, 2000));
-      for (const std::string& line : split(rank.outputTail, '\n')) out += "  " + printable(line, 2000) + "\n";
+      for (const std::string& line : split(rank.outputTail, '\n'))
+        if (!line.empty()) out += "  " + printable(line, 2000) + "\n";
     }
   }
   return out;

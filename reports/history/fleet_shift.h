@@ -33,7 +33,7 @@ struct FleetShifts {
   std::vector<Shift> shifts;  ///< worsened first, the largest first
   std::vector<OddNode> odd;   ///< likewise
   size_t alike = 0;           ///< figures that did not move beyond the noise
-  size_t tooFew = 0;          ///< figures that fewer than kLeastShiftNodes nodes have on both sides
+  size_t tooFew = 0;  ///< figures that are zero, or that fewer than kLeastShiftNodes nodes have on both sides
 };
 
 inline constexpr size_t kLeastShiftNodes = 4;

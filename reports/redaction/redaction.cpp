@@ -21,9 +21,8 @@ bool isWordCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
-/// Whether `value` at `at` is the whole of a word, or long enough to be no accident.
+/// Whether `value`, found at `at`, is the whole of a word, or long enough to be no accident.
 bool stands(std::string_view text, size_t at, const std::string& value) {
-  if (text.compare(at, value.size(), value) != 0) return false;
   if (value.size() >= kLong) return true;
   const size_t end = at + value.size();
   const bool begins = at == 0 || !isWordCharacter(text[at - 1]);
@@ -83,19 +82,20 @@ Json Redaction::toJson() const {
   return map;
 }
 
-void Redaction::rebuild() {
-  for (auto& list : byFirst_) list.clear();
-  for (const auto& [value, pseudonym] : names_)
-    byFirst_[static_cast<unsigned char>(value[0])].push_back(value);
-  for (auto& list : byFirst_)
-    std::sort(list.begin(), list.end(),
-              [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+Redaction::Names::const_iterator Redaction::valueAt(std::string_view text, size_t at) const {
+  for (const size_t length : lengths_[static_cast<unsigned char>(text[at])]) {
+    const auto found = names_.find(text.substr(at, length));
+    if (found != names_.end() && stands(text, at, found->first)) return found;
+  }
+  return names_.end();
 }
 
 Status Redaction::name() {
-  rebuild();
   std::set<std::string> taken;
-  for (const auto& [value, pseudonym] : names_) taken.insert(pseudonym);
+  for (const auto& [value, pseudonym] : names_) {
+    taken.insert(pseudonym);
+    lengths_[static_cast<unsigned char>(value[0])].insert(value.size());
+  }
   std::array<size_t, 5> numbers{};
   for (auto& [value, pseudonym] : names_) {
     const Secret kind = kinds_.at(value);
@@ -118,8 +118,7 @@ Status Redaction::name() {
 
 std::string Redaction::leftIn(std::string_view text) const {
   for (size_t at = 0; at < text.size(); ++at)
-    for (const std::string& value : byFirst_[static_cast<unsigned char>(text[at])])
-      if (stands(text, at, value)) return value;
+    if (const auto found = valueAt(text, at); found != names_.end()) return found->first;
   return "";
 }
 
@@ -144,11 +143,9 @@ std::string Redaction::replaced(const std::string& raw) const {
   const std::string text = expanded(raw);
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const auto& values = byFirst_[static_cast<unsigned char>(text[at])];
-    const auto found = std::find_if(values.begin(), values.end(),
-                                    [&](const std::string& value) { return stands(text, at, value); });
-    out += found == values.end() ? text.substr(at, 1) : names_.at(*found);
-    at += found == values.end() ? 1 : found->size();
+    const auto found = valueAt(text, at);
+    out += found == names_.end() ? text.substr(at, 1) : found->second;
+    at += found == names_.end() ? 1 : found->first.size();
   }
   return out;
 }

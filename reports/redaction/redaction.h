@@ -51,14 +51,16 @@ class Redaction {
   [[nodiscard]] std::string leftIn(const Json& value, bool named) const;
   [[nodiscard]] std::string replaced(const std::string& text) const;
   [[nodiscard]] std::string expanded(const std::string& text) const;
-  void rebuild();
+  using Names = std::map<std::string, std::string, std::less<>>;
+  /// The longest value that stands in `text` at `at`, or names_.end().
+  [[nodiscard]] Names::const_iterator valueAt(std::string_view text, size_t at) const;
 
   std::set<Secret> rules_;
-  std::map<std::string, std::string> names_;  ///< value -> pseudonym, empty until name()
+  Names names_;  ///< value -> pseudonym, empty until name()
   std::map<std::string, Secret> kinds_;
   std::set<std::string> devices_;  ///< ids such as "gpu3", which are no names of hosts
-  /// Values by their first character, the longest first.
-  std::array<std::vector<std::string>, 256> byFirst_;
+  /// Lengths of the values that begin with a character, the longest first.
+  std::array<std::set<size_t, std::greater<>>, 256> lengths_;
 };
 
 }  // namespace muster

@@ -18,6 +18,7 @@ Examples:
   muster slurm submit plans/node-full.toml --nodes all --out /shared/may    every node of a Slurm cluster
   muster fleet runs/monday --expect nodes.txt          merge all nodes into one fleet verdict
   muster history add runs/monday                       add these runs to the history
+  muster compare runs/before runs/after                what differs by more than the noise
   muster plugins compute                               show a plugin's tests and metrics
 
 `muster COMMAND --help` describes each command.
@@ -185,7 +186,8 @@ Examples:
   muster compare runs/n17/record.json runs/n17-again/record.json --json)";
 
 inline constexpr const char* kRedactExamples = R"(
-Writes each record with its report.html and junit.xml into a directory of its own in --out, marked REDACTED. The same name
+Writes each record with its report.html and junit.xml into a directory of its own in --out, marked REDACTED, and nodes.txt,
+the pseudonyms of the nodes for `muster fleet --expect` (add those that are missing from the fleet by hand). The same name
 has the same pseudonym ("host0001") in all records, and later with the same --map. The samples are as they were, so the
 verdict can be derived again with `muster judge`. Nothing is written if a name would be left. Give all records of a fleet at
 once: a node is named in the records of others. Names that no field holds are replaced with --word. Artifacts are not copied.

@@ -118,10 +118,14 @@ Result<int> redactCommand(const RedactOptions& options) {
     return Error{ErrorCode::kUsage, "this directory is not empty; choose another --out",
                  options.out.string()};
   MUSTER_CHECK_OK(keepMap(options.map, redaction));
+  std::set<std::string> nodes;
   for (size_t i = 0; i < files.size(); ++i) {
     MUSTER_TRY(const Record record, redacted(files[i], redaction));
     MUSTER_CHECK_OK(write(record, i + 1, out, tree.templates));
+    nodes.insert(record.node);
   }
+  const std::string list = join({nodes.begin(), nodes.end()}, "\n") + "\n";
+  MUSTER_CHECK_OK(writeFileAtomically(out / "nodes.txt", list, Durable::kNo));
   printText("{} redacted into {}; {} tells who is who: keep it to yourself\n",
             files.size() == 1 ? "1 record" : fmt::format("{} records", files.size()), options.out.string(),
             options.map.string());

@@ -42,7 +42,8 @@ Result<std::vector<std::string>> copyArtifacts(const Record& record, const std::
         missing.push_back(artifact.path);
         continue;
       }
-      const fs::path to = out / "artifacts" / artifact.path;
+      const fs::path path = artifact.path;
+      const fs::path to = *path.begin() == "artifacts" ? out / path : out / "artifacts" / path;
       MUSTER_TRY(const fs::path folder, makeOutputFolder(to.parent_path(), "--out"));
       MUSTER_CHECK_OK(writeFileAtomically(folder / to.filename(), *text, Durable::kNo));
     }

@@ -169,8 +169,8 @@ void printShifts(const history::FleetShifts& found) {
   const size_t left = found.shifts.size() + found.odd.size() - std::min(found.shifts.size(), kMostShown) -
                       std::min(found.odd.size(), kMostShown);
   if (left > 0) printText("  and {} more; --json lists them all\n", left);
-  printText("\n{} metrics changed, {} unchanged, {} on fewer than {} nodes\n", found.shifts.size(),
-            found.alike, found.tooFew, history::kLeastShiftNodes);
+  printText("\n{} metrics changed, {} unchanged, {} not compared (zero, or on fewer than {} nodes)\n",
+            found.shifts.size(), found.alike, found.tooFew, history::kLeastShiftNodes);
 }
 
 void print(const Sides& sides, const Compared& result) {
