@@ -12,7 +12,8 @@
 namespace muster::history {
 namespace {
 
-constexpr double kMedianError = 1.2533;  ///< standard error of a median over that of a mean, of normal values
+constexpr size_t kManyNodes = 16;     ///< from here on the median absolute deviation is known well enough
+constexpr double kMadFreedom = 0.37;  ///< its efficiency: degrees of freedom of n values
 
 /// The median over the devices of one side, by figure.
 std::map<int64_t, double> mediansOf(const std::vector<Point>& points) {
@@ -36,6 +37,57 @@ void worstFirst(std::vector<T>& list) {
                    [&](const T& a, const T& b) { return a.worse != b.worse ? a.worse : size(a) > size(b); });
 }
 
+struct Spread {
+  double mean = 0, stddev = 0;
+};
+
+Spread spreadOf(const std::vector<double>& values) {
+  const Summary summary = summarize(values);
+  return {summary.mean, summary.stddev};
+}
+
+/// Of many values, those beyond what their median absolute deviation explains.
+std::vector<bool> oddOfMany(const std::vector<double>& values, double p, double least) {
+  const auto n = static_cast<double>(values.size());
+  const double usual = medianOf(values);
+  const double limit = studentQuantile(p / n, kMadFreedom * (n - 1)) * kMadToSigma * madOf(values, usual);
+  std::vector<bool> odd;
+  for (const double value : values) odd.push_back(std::fabs(value - usual) > std::max(least, limit));
+  return odd;
+}
+
+/// The value that lies furthest from the middle of those that are not odd.
+size_t furthest(const std::vector<double>& values, const std::vector<bool>& odd, double middle) {
+  size_t at = values.size();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!odd[i] && (at == values.size() || std::fabs(values[i] - middle) > std::fabs(values[at] - middle)))
+      at = i;
+  return at;
+}
+
+/// Of few values one after another: whether the furthest one fits the others (its deleted residual).
+std::vector<bool> oddOfFew(const std::vector<double>& values, double p, double least) {
+  std::vector<bool> odd(values.size(), false);
+  const double tail = p / static_cast<double>(values.size());
+  for (size_t left = values.size(); left >= kLeastShiftNodes; --left) {
+    std::vector<double> rest;
+    for (size_t i = 0; i < values.size(); ++i)
+      if (!odd[i]) rest.push_back(values[i]);
+    const size_t at = furthest(values, odd, medianOf(rest));
+    rest.erase(std::find(rest.begin(), rest.end(), values[at]));
+    const auto n = static_cast<double>(rest.size());
+    const Spread others = spreadOf(rest);
+    const double limit = studentQuantile(tail, n - 1) * others.stddev * std::sqrt(1 + 1 / n);
+    if (!(std::fabs(values[at] - others.mean) > std::max(least, limit))) break;
+    odd[at] = true;
+  }
+  return odd;
+}
+
+std::vector<bool> oddOnes(const std::vector<double>& values, double p, double least) {
+  return values.size() < kManyNodes ? oddOfFew(values, p, least) : oddOfMany(values, p, least);
+}
+
 }  // namespace
 
 void ShiftFinder::add(const std::string& node, const std::vector<Point>& before,
@@ -52,26 +104,29 @@ void ShiftFinder::add(const std::string& node, const std::vector<Point>& before,
 
 void ShiftFinder::judge(const Moved& moved, double p, FleetShifts& out) {
   const FigureName& figure = moved.figure;
-  std::vector<double> changes, before, after;
-  for (const NodeChange& node : moved.nodes) {
-    changes.push_back(changeOf(figure, node.before, node.after));
-    before.push_back(node.before);
-    after.push_back(node.after);
-  }
-  const auto n = static_cast<double>(changes.size());
-  const double usual = medianOf(changes), sigma = kMadToSigma * madOf(changes, usual);
   const double least = onIntervalScale(figure) ? kLeastDegrees : kLeastChange;
-  const double noise = studentQuantile(p, n - 1) * kMedianError * sigma / std::sqrt(n);
+  std::vector<double> changes;
+  for (const NodeChange& node : moved.nodes) changes.push_back(changeOf(figure, node.before, node.after));
+  const std::vector<bool> odd = oddOnes(changes, p, least);
+  std::vector<double> others, before, after;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (odd[i]) continue;
+    others.push_back(changes[i]);
+    before.push_back(moved.nodes[i].before);
+    after.push_back(moved.nodes[i].after);
+  }
+  const double usual = medianOf(others);
+  const auto n = static_cast<double>(others.size());
+  const double noise = studentQuantile(p, n - 1) * spreadOf(others).stddev / std::sqrt(n);
   const bool shifted = std::fabs(usual) > std::max(least, noise);
   if (shifted)
     out.shifts.push_back({figure, changes.size(), medianOf(before), medianOf(after), usual, noise,
                           isWorse(figure.direction, usual)});
   out.alike += shifted ? 0 : 1;
-  const double own = std::max(least, studentQuantile(p / n, n - 1) * sigma);
   for (size_t i = 0; i < changes.size(); ++i)
-    if (std::fabs(changes[i] - usual) > own)
-      out.odd.push_back({moved.nodes[i].node, figure, before[i], after[i], changes[i], usual,
-                         isWorse(figure.direction, changes[i] - usual)});
+    if (odd[i])
+      out.odd.push_back({moved.nodes[i].node, figure, moved.nodes[i].before, moved.nodes[i].after, changes[i],
+                         usual, isWorse(figure.direction, changes[i] - usual)});
 }
 
 FleetShifts ShiftFinder::finish() const {

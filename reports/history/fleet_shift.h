@@ -38,9 +38,11 @@ struct FleetShifts {
 
 inline constexpr size_t kLeastShiftNodes = 4;
 
-/// Takes nodes one after another. The noise is the spread of the nodes' changes (median absolute deviation),
-/// which holds what differs from run to run; beyond it, and beyond 2% (5 degrees), a figure moved. One false
-/// finding is expected in a hundred comparisons of healthy fleets.
+/// Takes nodes one after another. The spread of the nodes' changes holds what differs from run to run. First,
+/// nodes that lie beyond it are set apart: of 16 and more by the median absolute deviation, of fewer one by
+/// one by their deleted residuals. Then a figure moved if the median of the others exceeds Student's limit
+/// for their mean, and 2% (5 degrees). One false finding is expected in a hundred comparisons of healthy
+/// fleets.
 class ShiftFinder {
  public:
   void add(const std::string& node, const std::vector<Point>& before, const std::vector<Point>& after);
