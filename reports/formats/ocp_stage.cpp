@@ -159,11 +159,14 @@ std::string statisticOf(const Expectation& e) {
 void addCompared(Step& step, const Verdict& verdict) {
   if (!verdict.expectation || !std::isfinite(verdict.observed)) return;
   const Expectation& e = *verdict.expectation;
-  Json value = {
-      {"name", fmt::format("{} ({})", verdict.metric, statisticOf(e))},
-      {"value", verdict.observed},
-      {"unit", e.comparesStability() ? "ratio" : e.unit},
-      {"metadata", {{"case", verdict.caseId}, {"labels", Json(verdict.labels)}, {"source", e.source}}}};
+  Json value = {{"name", fmt::format("{} ({})", verdict.metric, statisticOf(e))},
+                {"value", verdict.observed},
+                {"unit", e.comparesStability() ? "ratio" : e.unit},
+                {"metadata",
+                 {{"case", verdict.caseId},
+                  {"labels", Json(verdict.labels)},
+                  {"source", e.source},
+                  {"measured", verdict.observedText}}}};
   if (Json validators = numberValidators(verdict); !validators.empty()) value["validators"] = validators;
   step.name(verdict.device, value);
   step.add(step.end(), "measurement", value);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "reports/acceptance/acceptance_document.h"
@@ -30,37 +31,6 @@ const T* named(const std::vector<T>& table, const std::string& name) {
   return found == table.end() ? nullptr : &*found;
 }
 
-/// A record as text, for a file that bears the node's name.
-struct RenderedRecord {
-  std::string node;
-  std::string text;
-};
-
-struct RenderedRecords {
-  std::vector<RenderedRecord> list;
-  int exitCode = kExitAccepted;  ///< the worst of them
-};
-
-/// Renders one record after another, so that only texts stay in memory.
-Result<RenderedRecords> render(const Format& format, const std::vector<fs::path>& given) {
-  RenderedRecords rendered;
-  std::set<std::string> nodes;
-  for (const fs::path& path : given) {
-    MUSTER_TRY(const auto files, recordFilesAt(path));
-    for (const fs::path& file : files) {
-      MUSTER_TRY(const Record record, soundRecordAt(file));
-      if (!nodes.insert(record.node).second && format.onePerNode)
-        return Error{ErrorCode::kUsage,
-                     fmt::format("is a second record of node {}; --format {} takes one record of each node",
-                                 printable(record.node, 80), format.name),
-                     file.string()};
-      rendered.exitCode = worstExit(rendered.exitCode, record.exitCode);
-      rendered.list.push_back({record.node, format.render(record)});
-    }
-  }
-  return rendered;
-}
-
 /// Writes `text` to --out, or prints it.
 Status put(const std::string& text, const fs::path& out) {
   if (!out.empty()) return writeFileAtomically(out, text, Durable::kNo);
@@ -68,36 +38,62 @@ Status put(const std::string& text, const fs::path& out) {
   return {};
 }
 
+Result<std::vector<fs::path>> filesOf(const ReportOptions& options) {
+  std::vector<fs::path> files;
+  for (const fs::path& given : options.records) {
+    MUSTER_TRY(const auto found, recordFilesAt(given));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+/// Renders one record after another and gives each text with its node's name; returns the worst exit code.
+Result<int> renderEach(const Format& format, const std::vector<fs::path>& files,
+                       const std::function<Status(const std::string& node, std::string text)>& take) {
+  int exitCode = kExitAccepted;
+  std::set<std::string> nodes;
+  for (const fs::path& file : files) {
+    MUSTER_TRY(const Record record, soundRecordAt(file));
+    if (!nodes.insert(record.node).second && format.onePerNode)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("is a second record of node {}; --format {} takes one record of each node",
+                               printable(record.node, 80), format.name),
+                   file.string()};
+    exitCode = worstExit(exitCode, record.exitCode);
+    MUSTER_CHECK_OK(take(record.node, format.render(record)));
+  }
+  return exitCode;
+}
+
 /// A file for each record.
-Status putEach(const Format& format, const RenderedRecords& rendered, const fs::path& out) {
+Result<int> reportEach(const Format& format, const std::vector<fs::path>& files, const fs::path& out) {
   if (out.empty())
     return Error{
         ErrorCode::kUsage,
         fmt::format("--format {} writes a file for each record; say where with --out DIR", format.name), ""};
   MUSTER_TRY(const fs::path folder, makeOutputFolder(out, "--out"));
-  for (const RenderedRecord& record : rendered.list) {
-    if (!isPlainName(record.node))
-      return Error{ErrorCode::kUsage,
-                   fmt::format("the node's name \"{}\" cannot be that of a file; render its record alone",
-                               printable(record.node, 80)),
-                   ""};
-    MUSTER_CHECK_OK(put(record.text, folder / (record.node + format.ending)));
-  }
-  return {};
+  return renderEach(format, files, [&](const std::string& node, const std::string& text) -> Status {
+    if (isPlainName(node)) return put(text, folder / (node + format.ending));
+    return Error{ErrorCode::kUsage,
+                 fmt::format("the node's name \"{}\" cannot be that of a file; render its record alone",
+                             printable(node, 80)),
+                 ""};
+  });
 }
 
 Result<int> reportAs(const Format& format, const ReportOptions& options) {
-  MUSTER_TRY(const RenderedRecords rendered, render(format, options.records));
+  MUSTER_TRY(const std::vector<fs::path> files, filesOf(options));
   std::error_code error;
-  const bool alone = rendered.list.size() == 1 && !fs::is_directory(options.out, error);
-  if (format.merge == nullptr && !alone) {
-    MUSTER_CHECK_OK(putEach(format, rendered, options.out));
-    return rendered.exitCode;
-  }
+  const bool alone = files.size() == 1 && !fs::is_directory(options.out, error);
+  if (format.merge == nullptr && !alone) return reportEach(format, files, options.out);
   std::vector<std::string> texts;
-  for (const RenderedRecord& record : rendered.list) texts.push_back(record.text);
+  MUSTER_TRY(const int exitCode,
+             renderEach(format, files, [&](const std::string&, std::string text) -> Status {
+               texts.push_back(std::move(text));
+               return {};
+             }));
   MUSTER_CHECK_OK(put(alone ? texts.front() : format.merge(texts), options.out));
-  return rendered.exitCode;
+  return exitCode;
 }
 
 /// Lists of nodes come from a fleet, which alone knows those that are missing.

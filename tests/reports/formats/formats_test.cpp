@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "reports/html/html.h"
 #include "runner/core/text.h"
 #include "tests/reports/formats/sample_records.h"
 
@@ -135,6 +136,37 @@ TEST(Formats, ShowHostileTextAsText) {
       expectVisible(out, format.name == std::string("junit"));  // XML may hold tabs
       EXPECT_EQ(shapeOf(format, out), plain);
     }
+  }
+}
+
+/// The elements of a page, each with the names of its attributes.
+std::set<std::string> elementsOf(const std::string& html) {
+  std::set<std::string> found;
+  for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    if (std::isalpha(static_cast<unsigned char>(html[at + 1])) == 0) continue;
+    bool quoted = false;
+    std::string name;
+    for (size_t i = at + 1; i < html.size() && (quoted || html[i] != '>'); ++i) {
+      quoted = html[i] == '"' ? !quoted : quoted;
+      if (!quoted && html[i] != '"') name += html[i];
+    }
+    found.insert(name);
+  }
+  return found;
+}
+
+TEST(Formats, ShowHostileTextAsTextInThePageToo) {
+  const testing::TemplatesFolder templates;
+  const auto page = [&](const std::string& text) {
+    return renderHtml(recordWithText(text), std::string(64, 'a'), templates.path()).value();
+  };
+  std::set<std::string> plain = elementsOf(page("x"));
+  plain.merge(elementsOf(page("")));
+  for (const std::string& text : hostileTexts()) {
+    SCOPED_TRACE(printable(text, 60));
+    const std::string html = page(text);
+    expectVisible(html, true);
+    for (const std::string& element : elementsOf(html)) EXPECT_TRUE(plain.count(element) > 0) << element;
   }
 }
 
