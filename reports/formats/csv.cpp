@@ -2,6 +2,8 @@
 // Writes every sample as a row of CSV (RFC 4180).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reports/formats/formats.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"

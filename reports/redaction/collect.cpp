@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "reports/redaction/redaction.h"
 #include "runner/core/text.h"

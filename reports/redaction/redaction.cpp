@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "runner/core/text.h"
 #include "runner/hosts/host_list.h"

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "reports/redaction/redaction.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/record_input.h"

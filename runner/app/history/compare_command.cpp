@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "reports/fleet/read/record_stream.h"
 #include "reports/history/fleet_shift.h"
