@@ -14,7 +14,8 @@ struct Mark {
   std::string text;  ///< "by scenario h100x8-healthy: no hardware was measured"
 };
 
-/// SIMULATED, IMPORTED (one for each file), RE-JUDGED, REDACTED, PARTIAL, as far as they apply, in this order.
+/// SIMULATED, IMPORTED (one for each file), RE-JUDGED, REDACTED, PARTIAL, as far as they apply, in this
+/// order.
 std::vector<Mark> marksOf(const Record& record);
 
 /// Their words, each once, for the begin of a title: "SIMULATED PARTIAL "; empty for a plain run.

@@ -10,8 +10,8 @@
 
 namespace muster::testing {
 
-/// A record of each kind, by name: healthy, sick, rejudged, redacted, partial, waived, unknown SKU, incomplete,
-/// interrupted, imported, measured (not simulated), and one without anything.
+/// A record of each kind, by name: healthy, sick, rejudged, redacted, partial, waived, unknown SKU,
+/// incomplete, interrupted, imported, measured (not simulated), and one without anything.
 std::vector<std::pair<std::string, Record>> everyKindOfRecord();
 
 /// The sick one with `text` in every field that an input, a plugin or the machine can set.
