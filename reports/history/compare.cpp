@@ -13,10 +13,6 @@
 namespace muster::history {
 namespace {
 
-constexpr double kLeastChange = 0.02;
-constexpr double kLeastDegrees = 5;    ///< rooms differ by as much from day to day
-constexpr double kFalseAlarms = 0.01;  ///< expected in one comparison of two healthy runs
-
 using FigureId = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
 
 /// How much the figures of one node vary from run to run, by their numbers.
@@ -48,11 +44,6 @@ double errorOf(const Point& point) {
   return point.n > 0 ? point.cv / std::sqrt(static_cast<double>(point.n)) : 0;
 }
 
-/// Whether its zero is arbitrary: a share of it means nothing.
-bool onIntervalScale(const Point& point) {
-  return point.figure.unit == "degC";
-}
-
 /// How far two healthy runs may be apart, as a share.
 struct Scatter {
   double limit = 0;
@@ -70,7 +61,7 @@ Scatter scatterOf(const Point& old, const Point& now, const NodeNoise& kept, dou
   }
   // What follows its surroundings, such as a temperature, differs by more than its samples within one run.
   if (old.n < 2 || now.n < 2) return scatter;
-  scatter.known = scatter.known || !onIntervalScale(old);
+  scatter.known = scatter.known || !onIntervalScale(old.figure);
   scatter.limit = std::max(scatter.limit, studentQuantile(p, static_cast<double>(old.n + now.n - 2)) *
                                               std::hypot(errorOf(old), errorOf(now)));
   return scatter;
@@ -88,13 +79,13 @@ void compareFigures(const std::map<FigureId, Point>& before, const std::map<Figu
     const Point& now = found->second;
     const double change = (now.median - old.median) / std::fabs(old.median);
     const Scatter scatter = scatterOf(old, now, kept, p);
-    const double least = onIntervalScale(old) ? kLeastDegrees / std::fabs(old.median) : kLeastChange;
+    const double least = onIntervalScale(old.figure) ? kLeastDegrees / std::fabs(old.median) : kLeastChange;
     if (!(std::fabs(change) > std::max(least, scatter.limit))) {
       ++out.alike;
       continue;
     }
-    out.figures.push_back(
-        {old, now, change, !onIntervalScale(old), scatter.known && isWorse(now.figure.direction, change)});
+    out.figures.push_back({old, now, change, !onIntervalScale(old.figure),
+                           scatter.known && isWorse(now.figure.direction, change)});
   }
   for (const auto& [id, now] : after) out.onlyAfter += before.count(id) == 0 ? 1 : 0;
   std::stable_sort(out.figures.begin(), out.figures.end(), [](const FigureChange& a, const FigureChange& b) {

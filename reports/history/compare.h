@@ -6,6 +6,15 @@
 
 namespace muster::history {
 
+inline constexpr double kLeastChange = 0.02;
+inline constexpr double kLeastDegrees = 5;    ///< rooms differ by as much from day to day
+inline constexpr double kFalseAlarms = 0.01;  ///< expected in one comparison of healthy runs
+
+/// Whether a figure's zero is arbitrary: a share of it means nothing.
+inline bool onIntervalScale(const FigureName& figure) {
+  return figure.unit == "degC";
+}
+
 /// A fact that differs; an empty value: it was not there.
 struct FactChange {
   std::string device, name, before, after;

@@ -10,6 +10,7 @@
 #include "runner/core/text.h"
 #include "runner/record/findings/concessions.h"
 #include "runner/record/findings/deviations.h"
+#include "runner/record/findings/marks.h"
 #include "runner/record/findings/peer_distance.h"
 #include "runner/record/markup.h"
 
@@ -78,11 +79,6 @@ std::string timestamp(double unixSeconds) {
 std::string property(const std::string& name, const std::string& value) {
   return fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", escapeAttribute(name),
                      escapeAttribute(value));
-}
-
-/// What marks the name of everything that Muster did not measure.
-std::string originPrefix(const Record& record) {
-  return record.simulated ? "SIMULATED " : record.imported.empty() ? "" : "IMPORTED ";
 }
 
 std::string caseName(const Verdict& verdict) {
@@ -168,7 +164,7 @@ std::string suiteElement(const std::string& name, const Record& record, const Co
 
 std::string stageSuite(const Record& record, const StageRecord& stage, Counts& total) {
   Counts counts;
-  const std::string name = originPrefix(record) + stage.name;
+  const std::string name = markPrefix(record) + stage.name;
   std::string inside = stageProperties(record, stage);
   const double share =
       stage.verdicts.empty() ? 0 : stage.duration / static_cast<double>(stage.verdicts.size());
@@ -192,6 +188,8 @@ std::string runProperties(const Record& record) {
   text += property("profile", record.profile.name) + property("run", record.runId);
   for (const std::string& imported : importedTexts(record)) text += property("imported", imported);
   if (!record.rejudged.empty()) text += property("rejudged", rejudgedText(record));
+  for (const Mark& mark : marksOf(record))
+    if (mark.word == "REDACTED") text += property("redacted", mark.text);
   text += property("muster", record.toolVersion);
   return text + "    </properties>\n";
 }
@@ -214,7 +212,7 @@ std::string acceptanceSuite(const Record& record, Counts& total) {
              : result.empty()                           ? Kind::kPassed
                                                         : Kind::kError);
   total.add(counts);
-  const std::string name = originPrefix(record) + "acceptance";
+  const std::string name = markPrefix(record) + "acceptance";
   const std::string inside = runProperties(record) + testcase(name, "acceptance", 0, result);
   return suiteElement(name, record, counts, 0, record.started, inside);
 }
@@ -228,7 +226,7 @@ std::string renderJunit(const Record& record) {
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {} "
       "time=\"{}\">\n{}</testsuites>\n",
-      escapeAttribute(originPrefix(record) + record.plan.name), total.text(),
+      escapeAttribute(markPrefix(record) + record.plan.name), total.text(),
       seconds(record.finished - record.started), suites);
 }
 

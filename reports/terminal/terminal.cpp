@@ -12,6 +12,7 @@
 #include "runner/record/findings/concessions.h"
 #include "runner/record/findings/deviations.h"
 #include "runner/record/findings/incidents.h"
+#include "runner/record/findings/marks.h"
 #include "runner/record/findings/peer_distance.h"
 #include "runner/record/findings/rerun.h"
 
@@ -104,6 +105,8 @@ void addVerdict(Page& page, const Record& record) {
     page.line(fmt::format("SIMULATED by scenario {}: no hardware was measured.", record.scenario), 1);
   for (const std::string& text : importedTexts(record)) page.line("IMPORTED " + text, 1);
   if (!record.rejudged.empty()) page.line("RE-JUDGED: " + rejudgedText(record), 1);
+  for (const Mark& mark : marksOf(record))
+    if (mark.word == "REDACTED") page.line("REDACTED: " + mark.text, 1);
   for (const auto& reason : record.reasons) page.line("- " + reason, 1);
   for (const Concession& concession : concessionsOf(record))
     page.line("- concession: " + concession.text(), 1);

@@ -11,6 +11,7 @@
 #include "runner/app/commands/commands.h"
 #include "runner/app/completion.h"
 #include "runner/app/help_text.h"
+#include "runner/app/history/compare_command.h"
 #include "runner/app/history/history_command.h"
 #include "runner/app/kube/kube_options.h"
 #include "runner/app/process/print_error.h"
@@ -43,6 +44,9 @@ struct Arguments {
   std::vector<std::filesystem::path> pluginFolders;
   std::vector<std::filesystem::path> skuFolders;
   ReportOptions report;
+  RedactOptions redact;
+  CompareOptions compare;
+  RmaOptions rma;
   std::string name;
   std::string noGpu = "fail";
   std::string shell;
@@ -235,6 +239,68 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   return judge;
 }
 
+CLI::App* addReport(CLI::App& app, ReportOptions& o) {
+  CLI::App* report = app.add_subcommand(
+      "report", "show a record's summary, render its reports again, or write other formats");
+  report->add_option("records", o.records, "record.json; with --format several, or directories with runs")
+      ->required();
+  report->add_option("--format", o.format, "write this format (below)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(reportFormats()));
+  report
+      ->add_option("--out", o.out,
+                   "directory for report.html and junit.xml; with --format the file, or the directory for "
+                   "one file per node (default: standard output)")
+      ->type_name("FILE");
+  report
+      ->add_option("--acceptance", o.acceptance,
+                   "document number, parties, ordered parts, owners for the first page; format: below")
+      ->type_name("FILE");
+  report->footer(reportFormatsText() + kReportExamples);
+  return report;
+}
+
+CLI::App* addRedact(CLI::App& app, RedactOptions& o) {
+  CLI::App* redact =
+      app.add_subcommand("redact", "replace names of hosts, parts, addresses and users by pseudonyms");
+  redact->add_option("records", o.records, "record.json files, or directories with runs")->required();
+  redact->add_option("--out", o.out, "new directory for the redacted records and their reports")
+      ->type_name("DIR")
+      ->required();
+  redact
+      ->add_option("--map", o.map,
+                   "file that tells who is who, readable by you alone; an existing one is continued")
+      ->type_name("FILE")
+      ->required();
+  redact->add_option("--rules", o.rules, "what is replaced: host, serial, address, user (default: all)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"host", "serial", "address", "user"}));
+  redact->add_option("--word", o.words, "replace this word, too; may be repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  redact->footer(kRedactExamples);
+  return redact;
+}
+
+CLI::App* addCompare(CLI::App& app, CompareOptions& o) {
+  CLI::App* compare =
+      app.add_subcommand("compare", "compare two records or fleets: configuration, results, metrics");
+  compare->add_option("before", o.before, "record.json, or directory with runs")->required();
+  compare->add_option("after", o.after, "likewise")->required();
+  compare->add_flag("--json", o.json, "print JSON");
+  compare->footer(kCompareExamples);
+  return compare;
+}
+
+CLI::App* addRma(CLI::App& app, RmaOptions& o) {
+  CLI::App* rma = app.add_subcommand("rma", "write what a vendor needs to take a device back");
+  rma->add_option("record", o.record, "record.json in its run directory")->required();
+  rma->add_option("--device", o.device, "the device, for example gpu3")->required();
+  rma->add_option("--out", o.out, "new directory for the files")->type_name("DIR")->required();
+  rma->footer(kRmaExamples);
+  return rma;
+}
+
 CLI::App* addImport(CLI::App& app, ImportOptions& o) {
   CLI::App* import = app.add_subcommand("import", "judge results of other tools; Muster measures nothing");
   import->add_option("files", o.files, "files that other tools wrote")->required();
@@ -418,15 +484,10 @@ int muster(int argc, char** argv) {
   CLI::App* explain = addExplain(app, a.explain);
   CLI::App* init = addInit(app, a.init);
   CLI::App* judge = addJudge(app, a);
-  CLI::App* report =
-      app.add_subcommand("report", "show the summary of a record, or render its reports again");
-  report->add_option("record", a.report.record, "record.json")->required();
-  report->add_option("--out", a.report.out, "directory for report.html and junit.xml")->type_name("DIR");
-  report
-      ->add_option("--acceptance", a.report.acceptance,
-                   "document number, parties, ordered parts, owners for the first page; format: below")
-      ->type_name("FILE");
-  report->footer(kReportExamples);
+  CLI::App* report = addReport(app, a.report);
+  CLI::App* rma = addRma(app, a.rma);
+  CLI::App* compare = addCompare(app, a.compare);
+  CLI::App* redact = addRedact(app, a.redact);
   CLI::App* import = addImport(app, a.import);
   CLI::App* plugins = addPluginList(app, a);
   CLI::App* skus = app.add_subcommand("skus", "list SKU profiles, or show the limits and sources of one");
@@ -463,6 +524,9 @@ int muster(int argc, char** argv) {
   if (import->parsed()) return exitCode(importCommand(a.import));
   if (fleet->parsed()) return exitCode(fleetCommand(a.fleet));
   if (report->parsed()) return exitCode(reportCommand(a.report));
+  if (rma->parsed()) return exitCode(rmaCommand(a.rma));
+  if (compare->parsed()) return exitCode(compareCommand(a.compare));
+  if (redact->parsed()) return exitCode(redactCommand(a.redact));
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, pluginsForm(a)));
   if (baseline->parsed()) return exitCode(baselineCommand(*baseline, a.baseline));
   if (history->top->parsed()) return exitCode(historyCommand(*history));

@@ -19,6 +19,7 @@ Examples:
   muster k8s submit plans/node-full.toml --nodes all --image REF --out may  every GPU node of a Kubernetes cluster
   muster fleet runs/monday --expect nodes.txt          merge all nodes into one fleet verdict
   muster history add runs/monday                       add these runs to the history
+  muster compare runs/before runs/after                what differs by more than the noise
   muster plugins compute                               show a plugin's tests and metrics
 
 `muster COMMAND --help` describes each command.
@@ -133,11 +134,19 @@ Examples:
   muster import fio.json --sku host --plan storage-limits.toml)";
 
 inline constexpr const char* kReportExamples = R"(
-Exit code: the one stored in the record, see `muster --help`.
+Every format marks what is not a plain run: SIMULATED, IMPORTED, RE-JUDGED, REDACTED, PARTIAL. Lists of nodes are not made of a
+simulated fleet. In CSV, a text that a spreadsheet would compute begins with an apostrophe.
+
+Exit code: the one stored in the record, of several the worst, see `muster --help`; of a list of nodes 0.
 
 Examples:
   muster report runs/n17/record.json                   show the summary
   muster report runs/n17/record.json --out for-customer
+  muster report runs/n17/record.json --format markdown
+  muster report runs/monday --format ocp --out ocp/    a stream for each node: ocp/n17.ocp.jsonl
+  muster report runs/monday --format csv --out monday.csv
+  muster report runs/n17/record.json --format prometheus --out /var/lib/node_exporter/muster.prom
+  srun --exclude=$(muster report runs/monday/fleet.json --format exclude) ...
   muster report runs/n17/record.json --out for-customer --acceptance acceptance.toml
 
 acceptance.toml (every key but `schema` is optional; what is missing is a blank to fill in by hand):
@@ -155,5 +164,40 @@ acceptance.toml (every key but `schema` is optional; what is missing is a blank 
   [[owner]]                           # of findings; selectors: node, device, serial, metric
   name = "field service"
   due = "2026-12-05")";
+
+inline constexpr const char* kRmaExamples = R"(
+Writes findings.md (for the ticket, with the command that measures the findings again), device.json (identity), checks.csv
+(each check of the device beside the median of its peers), samples.csv and telemetry.csv (all devices, in the stages with a
+finding about this one), output.txt, and the artifacts of these stages whose digests still fit. Names of hosts and users are
+in them: redact the record first if the vendor must not know them.
+
+Examples:
+  muster rma runs/n17/record.json --device gpu3 --out rma-n17-gpu3)";
+
+inline constexpr const char* kCompareExamples = R"(
+Nodes are paired by name, devices by their place. With fewer than four nodes each pair of runs is compared as
+`muster history compare` does: a metric is worse beyond 2% and beyond what its samples explain. With more, the spread of the
+nodes' changes is the noise: listed are metrics that moved on the whole fleet by more than the noise and 2% (temperatures:
+5 degrees), and nodes that moved otherwise than the others. The history, which knows more runs, is not needed.
+
+Exit code: 0, or 1 if a metric got worse or an accepted node is no longer accepted.
+
+Examples:
+  muster compare runs/driver-570 runs/driver-580
+  muster compare runs/n17/record.json runs/n17-again/record.json --json)";
+
+inline constexpr const char* kRedactExamples = R"(
+Writes each record with its report.html and junit.xml into a directory of its own in --out, marked REDACTED, and nodes.txt,
+the pseudonyms of the nodes for `muster fleet --expect` (add those that are missing from the fleet by hand). The same name
+has the same pseudonym ("host0001") in all records, and later with the same --map. The samples are as they were, so the
+verdict can be derived again with `muster judge`. Nothing is written if a name would be left. Give all records of a fleet at
+once: a node is named in the records of others. Names that no field holds are replaced with --word. Artifacts are not copied.
+`muster fleet` counts redacted records, but none whose original it reads as well; with --record-key none, as they have no MAC.
+
+Exit code: 0, or 2 if something cannot be redacted.
+
+Examples:
+  muster redact runs/monday --out for-vendor --map ~/monday.map
+  muster redact runs/n17/record.json --out for-vendor --map ~/n17.map --rules host,address --word acme.com)";
 
 }  // namespace muster

@@ -14,4 +14,14 @@ enum ExitCode {
   kExitInterrupted = 130,
 };
 
+/// The worst of several nodes' exit codes, the first of: interrupted, internal, usage, rejected,
+/// incomplete, no GPU.
+constexpr int worstExit(int a, int b) {
+  constexpr int kOrder[] = {kExitInterrupted, kExitInternal,   kExitUsage,
+                            kExitRejected,    kExitIncomplete, kExitNoGpu};
+  for (int code : kOrder)
+    if (a == code || b == code) return code;
+  return kExitAccepted;
+}
+
 }  // namespace muster

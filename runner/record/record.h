@@ -111,6 +111,12 @@ struct Rejudgement {
   bool strict = false;        ///< --strict was given
 };
 
+/// `muster redact` replaced names in the record.
+struct RedactedRecord {
+  std::string fromSha256;          ///< of the original record; empty: this is the original
+  std::vector<std::string> rules;  ///< "host", "serial" ...: what was replaced
+};
+
 /// A file of another tool, whose values one stage of an imported record holds.
 struct ImportedRecord {
   std::string stage;
@@ -176,6 +182,7 @@ struct Record {
   /// Not empty: `muster import` made the record from these files, and Muster measured nothing itself.
   std::vector<ImportedRecord> imported;
   std::vector<Rejudgement> rejudged;  ///< the oldest first; empty: the verdicts are those of the run itself
+  RedactedRecord redacted;
   Accounting accounting;
   Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;

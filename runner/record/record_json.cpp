@@ -196,6 +196,8 @@ Json toJson(const Record& record) {
                {"stages", listOf(record.stages)}};
   if (!record.imported.empty()) json["imported"] = listOf(record.imported);
   if (!record.rejudged.empty()) json["rejudged"] = listOf(record.rejudged);
+  if (!record.redacted.fromSha256.empty())
+    json["redacted"] = {{"from_sha256", record.redacted.fromSha256}, {"rules", record.redacted.rules}};
   if (!record.waiverFile.sha256.empty()) json["waivers"] = waiversToJson(record);
   if (!record.mac.empty()) json["mac"] = record.mac;  // the last line: over all that stands before it
   return json;

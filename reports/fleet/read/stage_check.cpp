@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the stages of a record with those of its plan.
+// Compares the stages of a record with those of its plan, and redacted records with their originals.
 #include "reports/fleet/read/stage_check.h"
 
 #include <algorithm>
@@ -34,6 +34,11 @@ PlanStages stagesByPlan(const FleetRecords& records, PlanStages known) {
   return known;
 }
 
+void sortByPath(std::vector<Quarantined>& list) {
+  std::sort(list.begin(), list.end(),
+            [](const Quarantined& a, const Quarantined& b) { return a.path < b.path; });
+}
+
 }  // namespace
 
 void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
@@ -45,8 +50,19 @@ void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
       records.quarantined.push_back({node.path, node.node, "edited or truncated: " + difference});
     return !difference.empty();
   });
-  std::sort(records.quarantined.begin(), records.quarantined.end(),
-            [](const Quarantined& a, const Quarantined& b) { return a.path < b.path; });
+  sortByPath(records.quarantined);
+}
+
+void setAsideRedacted(FleetRecords& records) {
+  std::map<std::string, std::string> paths;
+  for (const NodeSummary& node : records.nodes) paths.emplace(node.sha256, node.path);
+  std::erase_if(records.nodes, [&](const NodeSummary& node) {
+    const auto original = paths.find(node.redactedFrom);
+    if (original == paths.end()) return false;
+    records.quarantined.push_back({node.path, node.node, "a redacted copy of " + original->second});
+    return true;
+  });
+  sortByPath(records.quarantined);
 }
 
 }  // namespace muster::fleet

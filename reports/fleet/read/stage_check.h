@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every record must hold every stage of its plan: what was taken out of it was not accepted.
+// Records that are set aside after all were read: those that lack a stage of their plan, and redacted copies.
 #pragma once
 
 #include <map>
@@ -16,5 +16,8 @@ using PlanStages = std::map<std::string, std::vector<std::string>>;
 /// Moves the records without a stage of their plan, or with another one, to the quarantined. Of a plan that
 /// is not in `stages`, what most of its records hold counts.
 void setAsideIncomplete(FleetRecords& records, const PlanStages& stages);
+
+/// Moves redacted records whose originals are here to the quarantined: one run counts once, by its original.
+void setAsideRedacted(FleetRecords& records);
 
 }  // namespace muster::fleet

@@ -9,6 +9,7 @@
 #include "runner/core/text.h"
 #include "runner/record/findings/concessions.h"
 #include "runner/record/findings/incidents.h"
+#include "runner/record/findings/marks.h"
 #include "runner/record/findings/parts.h"
 #include "runner/record/findings/peer_distance.h"
 
@@ -93,6 +94,8 @@ void addVerdict(View& page, const Record& record) {
   page.flag("simulated", record.simulated).text("scenario", record.scenario);
   page.flag("unknown_sku_allowed", record.profile.name.empty() && record.allowUnknownSku);
   page.text("rejudged", rejudgedText(record)).text("partial", record.selection.text());
+  for (const Mark& mark : marksOf(record))
+    if (mark.word == "REDACTED") page.text("redacted", mark.text);
   page.flag("imported", !record.imported.empty());
   page.list("imports", viewsOf(importedTexts(record), [](const std::string& text) {
               View view;

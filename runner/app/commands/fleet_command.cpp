@@ -204,6 +204,16 @@ void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wante
   }
 }
 
+/// Says that names are pseudonyms.
+void noteRedacted(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
+  const auto redacted =
+      std::count_if(records.nodes.begin(), records.nodes.end(),
+                    [](const fleet::NodeSummary& node) { return !node.redactedFrom.empty(); });
+  if (redacted > 0)
+    wanted.notes.push_back(
+        fmt::format("REDACTED: in {} of {} records names were replaced", redacted, records.nodes.size()));
+}
+
 /// The SKUs that plans in records name. Of a Lua plan, which is a program, none is known.
 void readPlanSkus(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
   const auto& plans = records.names->plans;
@@ -250,6 +260,8 @@ Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::
   JudgedFleet judged;
   MUSTER_TRY(judged.records, fleet::readFleet(options.run, fleet::readerThreads(), {}, waivers.list, rules));
   setAsideIncomplete(judged.records);
+  fleet::setAsideRedacted(judged.records);
+  noteRedacted(judged.records, wanted);
   readProfiles(judged.records, wanted);
   readPlanSkus(judged.records, wanted);
   MUSTER_TRY(judged.fleet, fleet::assess(judged.records, wanted));

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// `muster judge` and `muster report`: stored samples judged again, records rendered again.
+// `muster judge`: stored samples judged again.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "reports/acceptance/acceptance_document.h"
-#include "reports/terminal/terminal.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/record_input.h"
 #include "runner/app/commands/record_output.h"
 #include "runner/app/node/node_inventory.h"
-#include "runner/app/node/outputs.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/stage/expectations.h"
 #include "runner/app/stage/stage_runner.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
-#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
@@ -25,7 +21,6 @@
 #include "runner/record/evidence_json.h"
 #include "runner/sku/network_peaks.h"
 #include "runner/system/files.h"
-#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -184,26 +179,6 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Record record, judgedAgain(std::move(given), sha256, options, tree));
   return showRecord(record, options.out, tree.templates);
-}
-
-Result<int> reportCommand(const ReportOptions& options) {
-  AcceptanceDocument document;
-  if (!options.acceptance.empty()) {
-    if (options.out.empty())
-      return Error{ErrorCode::kUsage, "is printed in report.html only; say where with --out DIR",
-                   "--acceptance"};
-    MUSTER_TRY(document, readAcceptanceDocument(options.acceptance));
-  }
-  MUSTER_TRY(const Record record, soundRecordAt(options.record));
-  if (options.out.empty()) {
-    printLines(renderSummary(record, false, kSummaryColumns));
-    return record.exitCode;
-  }
-  MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
-  MUSTER_CHECK_OK(writeReports(record, sha256Hex(recordText(record)), out, tree.templates, document));
-  printText("report {}\n", (options.out / "report.html").string());
-  return record.exitCode;
 }
 
 }  // namespace muster

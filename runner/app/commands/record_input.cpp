@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "reports/fleet/read/record_stream.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/core/text.h"
@@ -87,6 +88,14 @@ Result<Record> soundRecordAt(const fs::path& path) {
                            "truncated: use the original record written by `muster run`",
                            difference),
                path.string()};
+}
+
+Result<std::vector<fs::path>> recordFilesAt(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return std::vector<fs::path>{path};
+  MUSTER_TRY(auto records, fleet::findRecords(path));
+  if (records.empty()) return Error{ErrorCode::kUsage, "no record.json in this directory", path.string()};
+  return records;
 }
 
 namespace {

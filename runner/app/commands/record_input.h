@@ -17,6 +17,9 @@ Result<Record> recordAt(const std::filesystem::path& path);
 /// outcomes of a stage or the acceptance differ.
 Result<Record> soundRecordAt(const std::filesystem::path& path);
 
+/// The record files of a run folder or a folder of runs, or the file itself.
+Result<std::vector<std::filesystem::path>> recordFilesAt(const std::filesystem::path& path);
+
 /// Moves the records that lack a stage of their plan to the quarantined. Lua plans are programs: once they
 /// took `planSeconds` of CPU time together, the records of the other plans are set aside too; those of the
 /// plan that most records hold are looked at first. The calling process must have one thread.

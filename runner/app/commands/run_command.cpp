@@ -220,16 +220,6 @@ Status checkNamedProfile(const RunSetup& setup, const RunOptions& options) {
   return checkOrigin(profile, simulated);
 }
 
-/// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected,
-/// incomplete, no GPU.
-int worstExit(int a, int b) {
-  constexpr int kOrder[] = {kExitInterrupted, kExitInternal,   kExitUsage,
-                            kExitRejected,    kExitIncomplete, kExitNoGpu};
-  for (int code : kOrder)
-    if (a == code || b == code) return code;
-  return kExitAccepted;
-}
-
 /// Says what was detected, for the terminal.
 void showPosition(const Launcher& position, RunView& view) {
   if (position.kind == LauncherKind::kNone) return;

@@ -13,6 +13,7 @@
 #include "runner/app/commands/measured_only.h"
 #include "runner/app/commands/record_input.h"
 #include "runner/app/commands/slurm_records.h"
+#include "runner/app/history/comparison_view.h"
 #include "runner/app/history/history_json.h"
 #include "runner/app/process/print_error.h"
 #include "runner/core/clock.h"
@@ -24,26 +25,6 @@
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr size_t kMostShown = 40;
-
-std::string runLine(const history::Run& run) {
-  return fmt::format("#{:<5} {}  {:<20} {:<12} {}{}{}", run.number, formatUtc(run.started),
-                     printable(run.node, 64), nameOf(run.acceptance), printable(run.plan, 64),
-                     run.profile.empty() ? "" : ", " + printable(run.profile, 64),
-                     run.simulated ? "  SIMULATED" : "");
-}
-
-/// Record files of a run folder, a folder of runs, or the file itself.
-Result<std::vector<fs::path>> recordsAt(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
-    MUSTER_TRY(auto records, fleet::findRecords(path));
-    if (records.empty()) return Error{ErrorCode::kUsage, "no record.json in this directory", path.string()};
-    return records;
-  }
-  return std::vector<fs::path>{path};
-}
 
 struct AddedRecord {
   std::string node;
@@ -111,7 +92,7 @@ Result<int> add(const HistoryOptions& options) {
   size_t kept = 0, known = 0, bad = 0, fleets = 0, oddDates = 0;
   std::string firstOdd;
   for (const fs::path& given : options.records) {
-    MUSTER_TRY(const auto records, recordsAt(given));
+    MUSTER_TRY(const auto records, recordFilesAt(given));
     MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(records, options.unconfirmed));
     std::map<std::string, AddedRecord> added;
     for (const fs::path& path : records) {
@@ -126,6 +107,13 @@ Result<int> add(const HistoryOptions& options) {
       if (!whole.ok()) {
         ++bad;
         printError(fmt::format("{}: not added: {}", printable(path.string()), whole.error().message));
+        continue;
+      }
+      if (!node->redactedFrom.empty()) {
+        ++bad;
+        printError(
+            fmt::format("{}: not added: it is redacted, so its names are of no node; add the original record",
+                        printable(path.string())));
         continue;
       }
       added[node->sha256] = {node->node, node->acceptance};
@@ -273,34 +261,6 @@ Result<std::pair<history::Run, history::Run>> comparedRuns(history::Store& store
   }
   MUSTER_TRY(history::Run second, store.find(names[1]));
   return std::pair{std::move(first), std::move(second)};
-}
-
-void printComparison(const history::Comparison& c) {
-  printText("before {}\nafter  {}\n", runLine(c.before), runLine(c.after));
-  for (const auto& fact : c.facts)
-    printText("  {} {}: {} -> {}\n", fact.device.empty() ? "node" : printable(fact.device),
-              printable(fact.name), fact.before.empty() ? "(none)" : printable(fact.before, 100),
-              fact.after.empty() ? "(none)" : printable(fact.after, 100));
-  size_t shown = 0;
-  for (const auto& f : c.figures) {
-    if (++shown > kMostShown) break;
-    const double by = f.after.median - f.before.median;
-    const history::FigureName& name = f.after.figure;
-    printText("  {} {} {} {}{}{}: {} -> {} ({})\n", f.worse ? "WORSE  " : "changed",
-              f.after.device.name.empty() ? "node" : printable(f.after.device.name), printable(name.stage),
-              printable(name.metric), name.labels.empty() ? "" : " ", printable(name.labels),
-              formatQuantity(f.before.median, name.unit), formatQuantity(f.after.median, name.unit),
-              f.share ? fmt::format("{:+.1f}%", f.change * 100)
-                      : (by > 0 ? "+" : "") + formatQuantity(by, name.unit));
-  }
-  if (c.figures.size() > kMostShown)
-    printText("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);
-  printText(
-      "{} metrics changed, {} unchanged, {} in only one of the runs; counts and yes-or-no values are not "
-      "compared\n",
-      c.figures.size(), c.alike, c.onlyBefore + c.onlyAfter);
-  if (c.after.acceptance != Acceptance::kAccepted)
-    printText("the later run is {}: muster history show {}\n", nameOf(c.after.acceptance), c.after.number);
 }
 
 Result<int> compare(const HistoryOptions& options) {

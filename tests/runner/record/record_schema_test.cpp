@@ -78,6 +78,9 @@ TEST(RecordSchema, AdmitsWhatIsWritten) {
   EXPECT_EQ(problems(plain(healthyRecord())), "");
   EXPECT_EQ(problems(plain(sickRecord())), "");
   EXPECT_EQ(problems(plain(testing::rejudgedRecord())), "");
+  Record redacted = healthyRecord();
+  redacted.redacted = {std::string(64, 'a'), {"host", "word"}};
+  EXPECT_EQ(problems(plain(redacted)), "");
   EXPECT_EQ(problems(plain(testing::partialRecord())), "");
 }
 

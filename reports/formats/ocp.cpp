@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a run as a stream of OCP Test & Validation 2.0: its start with the node's parts, its stages, its
+// end.
+#include <fmt/format.h>
+
+#include "reports/formats/formats.h"
+#include "reports/formats/ocp_stream.h"
+#include "runner/core/shell.h"
+#include "runner/record/findings/concessions.h"
+#include "runner/record/findings/marks.h"
+#include "runner/record/findings/parts.h"
+
+namespace muster {
+namespace {
+
+Json hardwareOf(const Record& record) {
+  Json list = Json::array();
+  for (const DevicePart& part : devicesOf(record)) {
+    Json info = {{"hardwareInfoId", part.id}, {"name", part.name}};
+    if (!part.serial.empty()) info["serialNumber"] = part.serial;
+    if (!part.address.empty()) info["location"] = part.address;
+    list.push_back(info);
+  }
+  return list;
+}
+
+Json softwareOf(const Record& record) {
+  Json list = Json::array();
+  const Json& software = inventoryPart(record, "software");
+  if (!software.is_object()) return list;
+  for (const auto& [name, version] : software.items())
+    list.push_back({{"softwareInfoId", name},
+                    {"name", name},
+                    {"version", version.is_string() ? version.get<std::string>() : dumpJson(version)}});
+  return list;
+}
+
+Json marksJson(const Record& record) {
+  Json list = Json::array();
+  for (const Mark& mark : marksOf(record)) list.push_back(mark.word + " " + mark.text);
+  return list;
+}
+
+Json dutOf(const Record& record) {
+  return {{"dutInfoId", "node"},
+          {"name", record.node},
+          {"platformInfos", Json::array({{{"info", "backend " + record.backend}}})},
+          {"softwareInfos", softwareOf(record)},
+          {"hardwareInfos", hardwareOf(record)},
+          {"metadata", {{"marks", marksJson(record)}}}};
+}
+
+Json startOf(const Record& record) {
+  return {{"name", markPrefix(record) + record.plan.name},
+          {"version", record.toolVersion},
+          {"commandLine", shellCommand(record.command)},
+          {"parameters",
+           {{"run", record.runId},
+            {"plan_sha256", record.plan.sha256},
+            {"overrides", record.overrides},
+            {"profile", record.profile.name},
+            {"profile_sha256", record.profile.sha256},
+            {"seed", record.seed},
+            {"strict", record.strict}}},
+          {"dutInfo", dutOf(record)}};
+}
+
+/// A result is PASS or FAIL only for a run that came to an end.
+Json endOf(const Record& record) {
+  switch (record.acceptance) {
+    case Acceptance::kAccepted:
+      return {{"status", "COMPLETE"}, {"result", "PASS"}};
+    case Acceptance::kRejected:
+      return {{"status", "COMPLETE"}, {"result", "FAIL"}};
+    case Acceptance::kPartial:
+      return {{"status", "COMPLETE"}, {"result", "NOT_APPLICABLE"}};
+    case Acceptance::kNoGpu:
+      return {{"status", "SKIP"}, {"result", "NOT_APPLICABLE"}};
+    case Acceptance::kIncomplete:
+    case Acceptance::kInterrupted:
+      break;
+  }
+  return {{"status", "ERROR"}, {"result", "NOT_APPLICABLE"}};
+}
+
+void addLog(OcpStream& stream, double at, const char* severity, const std::string& message) {
+  stream.run(at, "log", {{"severity", severity}, {"message", message}});
+}
+
+}  // namespace
+
+std::string renderOcp(const Record& record) {
+  OcpStream stream;
+  stream.run(record.started, "testRunStart", startOf(record));
+  for (const Mark& mark : marksOf(record))
+    addLog(stream, record.started, "WARNING", mark.word + " " + mark.text);
+  for (size_t i = 0; i < record.stages.size(); ++i) addOcpStage(stream, record, i);
+  for (const std::string& reason : record.reasons) addLog(stream, record.finished, "INFO", reason);
+  for (const Concession& concession : concessionsOf(record))
+    addLog(stream, record.finished, "WARNING", "concession: " + concession.text());
+  addLog(stream, record.finished, "INFO", verdictText(record));
+  stream.run(record.finished, "testRunEnd", endOf(record));
+  return std::move(stream).text();
+}
+
+}  // namespace muster

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes one stage as a step of an OCP stream.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "reports/formats/ocp_stream.h"
+#include "runner/core/text.h"
+#include "runner/record/findings/deviations.h"
+#include "runner/record/findings/parts.h"
+
+namespace muster {
+namespace {
+
+/// What the writers of one step share.
+struct Step {
+  OcpStream& stream;
+  const StageRecord& stage;
+  std::string id;
+  std::vector<DevicePart> parts;
+  size_t series = 0;
+
+  void add(double at, const char* kind, const Json& value) { stream.step(at, id, kind, value); }
+  [[nodiscard]] double end() const { return stage.started + stage.duration; }
+
+  /// Names the device: one of the inventory by its id there, another one by its name alone.
+  void name(const std::string& device, Json& value) const {
+    if (device.empty()) return;
+    const bool known =
+        std::any_of(parts.begin(), parts.end(), [&](const DevicePart& part) { return part.id == device; });
+    if (known)
+      value["hardwareInfoId"] = device;
+    else
+      value["subcomponent"] = {{"name", device}};
+  }
+};
+
+/// A text as a regular expression that matches it alone.
+std::string literal(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0;
+    out += plain ? std::string(1, c) : std::string("\\") + c;
+  }
+  return out;
+}
+
+/// Whether the limit is the least value that meets it; of a range it is the nearer end.
+bool isLeast(const Verdict& verdict) {
+  switch (verdict.expectation->kind) {
+    case CheckKind::kMin:
+    case CheckKind::kOfPeak:
+      return true;
+    case CheckKind::kMax:
+    case CheckKind::kCvMax:
+    case CheckKind::kDropMax:
+      return false;
+    default:
+      if (verdict.limitText.starts_with("at least")) return true;
+      if (verdict.limitText.starts_with("at most")) return false;
+      return (verdict.observed >= verdict.limit) == (verdict.margin >= 0);
+  }
+}
+
+Json validator(const char* type, const Json& value, const Verdict& verdict) {
+  return {{"type", type}, {"value", value}, {"name", wantedText(verdict)}};
+}
+
+/// The limit of a number; none where it is no single number.
+Json numberValidators(const Verdict& verdict) {
+  Json list = Json::array();
+  if (!std::isfinite(verdict.limit) || verdict.expectation->kind == CheckKind::kPredicate) return list;
+  const CheckKind kind = verdict.expectation->kind;
+  const char* type = kind == CheckKind::kEquals || kind == CheckKind::kOneOf ? "EQUAL"
+                     : isLeast(verdict)                                      ? "GREATER_THAN_OR_EQUAL"
+                                                                             : "LESS_THAN_OR_EQUAL";
+  list.push_back(validator(type, verdict.limit, verdict));
+  return list;
+}
+
+/// The words or values that are allowed of a text.
+Json textValidators(const Verdict& verdict) {
+  Json list = Json::array();
+  const Expectation& e = *verdict.expectation;
+  if (e.kind == CheckKind::kEquals || e.kind == CheckKind::kOneOf) {
+    std::vector<std::string> choices;
+    for (const std::string& text : e.allowed) choices.push_back(literal(text));
+    list.push_back(validator("REGEX_MATCH", "^(" + join(choices, "|") + ")$", verdict));
+  } else if (e.kind == CheckKind::kContains || e.kind == CheckKind::kExcludes) {
+    const char* type = e.kind == CheckKind::kContains ? "REGEX_MATCH" : "REGEX_NO_MATCH";
+    for (const std::string& word : e.allowed)
+      list.push_back(validator(type, fmt::format("(^|\\W){}(\\W|$)", literal(word)), verdict));
+  }
+  return list;
+}
+
+bool isOf(const Verdict& verdict, const Measurement& m) {
+  return verdict.expectation && verdict.metric == m.metric && verdict.caseId == m.caseId &&
+         verdict.device == m.device && verdict.labels == m.labels;
+}
+
+Json metadataOf(const Measurement& m) {
+  return {{"case", m.caseId},     {"labels", Json(m.labels)}, {"rank", m.rank},
+          {"attempt", m.attempt}, {"repeat", m.repeat},       {"direction", directionName(m.direction)}};
+}
+
+void addText(Step& step, const Measurement& m) {
+  Json value = {{"name", m.metric}, {"value", m.text}, {"metadata", metadataOf(m)}};
+  Json validators = Json::array();
+  for (const Verdict& verdict : step.stage.verdicts)
+    if (isOf(verdict, m))
+      for (const Json& one : textValidators(verdict)) validators.push_back(one);
+  if (!validators.empty()) value["validators"] = validators;
+  step.name(m.device, value);
+  step.add(step.end(), "measurement", value);
+}
+
+/// A series of values, each at its time.
+void addSeries(Step& step, Json start, const std::vector<double>& values, const std::vector<double>& times) {
+  const std::string id = fmt::format("s{}", step.series++);
+  start["measurementSeriesId"] = id;
+  step.add(step.stage.started, "measurementSeriesStart", start);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double at = step.stage.started + (i < times.size() ? times[i] : 0);
+    step.add(at, "measurementSeriesElement",
+             {{"index", i},
+              {"value", numberToJson(values[i])},
+              {"timestamp", ocpTime(at)},
+              {"measurementSeriesId", id}});
+  }
+  step.add(step.end(), "measurementSeriesEnd", {{"measurementSeriesId", id}, {"totalCount", values.size()}});
+}
+
+/// Samples have times of their own only as windows of equal length; all others have that of their stage.
+void addSamples(Step& step, const Measurement& m) {
+  std::vector<double> times;
+  if (m.series == Series::kWindows)
+    for (size_t i = 0; i < m.samples.size(); ++i) times.push_back(m.window * static_cast<double>(i));
+  Json start = {{"name", m.metric}, {"unit", m.unit}, {"metadata", metadataOf(m)}};
+  step.name(m.device, start);
+  addSeries(step, std::move(start), m.samples, times);
+}
+
+void addReadings(Step& step, const TelemetrySeries& series) {
+  Json start = {{"name", series.metric}, {"unit", series.unit}};
+  step.name(series.device, start);
+  addSeries(step, std::move(start), series.value, series.time);
+}
+
+/// What is compared of a measurement: "median", or a share that its samples have among themselves.
+std::string statisticOf(const Expectation& e) {
+  return e.kind == CheckKind::kCvMax     ? "coefficient of variation"
+         : e.kind == CheckKind::kDropMax ? "drop"
+                                         : e.statistic;
+}
+
+/// The value that was compared, with its limit: the validator holds exactly if the requirement was met.
+void addCompared(Step& step, const Verdict& verdict) {
+  if (!verdict.expectation || !std::isfinite(verdict.observed)) return;
+  const Expectation& e = *verdict.expectation;
+  Json value = {{"name", fmt::format("{} ({})", verdict.metric, statisticOf(e))},
+                {"value", verdict.observed},
+                {"unit", e.comparesStability() ? "ratio" : e.unit},
+                {"metadata",
+                 {{"case", verdict.caseId},
+                  {"labels", Json(verdict.labels)},
+                  {"source", e.source},
+                  {"measured", verdict.observedText}}}};
+  if (Json validators = numberValidators(verdict); !validators.empty()) value["validators"] = validators;
+  step.name(verdict.device, value);
+  step.add(step.end(), "measurement", value);
+}
+
+const char* diagnosisType(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPass:
+    case Outcome::kWarn:
+      return "PASS";
+    case Outcome::kFail:
+    case Outcome::kFlaky:
+    case Outcome::kWaived:
+      return "FAIL";
+    default:
+      return "UNKNOWN";
+  }
+}
+
+/// What the specification has no word for.
+void addExtension(Step& step, const Verdict& verdict) {
+  Json content = {{"metric", verdict.metric},
+                  {"case", verdict.caseId},
+                  {"device", verdict.device},
+                  {"required", verdict.required},
+                  {"detail", verdict.detail}};
+  for (const AttemptOutcome& attempt : verdict.attempts)
+    content["attempts"].push_back({{"attempt", attempt.attempt}, {"outcome", outcomeName(attempt.outcome)}});
+  step.add(step.end(), "extension",
+           {{"name", fmt::format("muster.{}", outcomeName(verdict.outcome))}, {"content", content}});
+}
+
+void addVerdict(Step& step, const Verdict& verdict) {
+  addCompared(step, verdict);
+  const std::string about = verdict.metric.empty() ? step.stage.name : verdict.metric;
+  Json diagnosis = {{"verdict", fmt::format("{} {}", about, outcomeName(verdict.outcome))},
+                    {"type", diagnosisType(verdict.outcome)}};
+  if (!verdict.detail.empty()) diagnosis["message"] = verdict.detail;
+  step.name(verdict.device, diagnosis);
+  step.add(step.end(), "diagnosis", diagnosis);
+  if (verdict.outcome == Outcome::kError)
+    step.add(step.end(), "error", {{"symptom", "not-measured"}, {"message", verdict.detail}});
+  else if (verdict.outcome != Outcome::kPass && verdict.outcome != Outcome::kFail)
+    addExtension(step, verdict);
+}
+
+void addProcesses(Step& step) {
+  for (const RankRecord& rank : step.stage.ranks)
+    if (!rank.error.empty())
+      step.add(step.end(), "error",
+               {{"symptom", fmt::format("rank-{}", nameOf(rank.state))},
+                {"message", fmt::format("rank {} {}: {}", rank.rank, rank.device, rank.error)}});
+  for (const std::string& line : step.stage.log)
+    step.add(step.end(), "log", {{"severity", "WARNING"}, {"message", line}});
+  for (const ArtifactRecord& file : step.stage.artifacts)
+    step.add(step.end(), "file",
+             {{"displayName", file.name},
+              {"uri", file.path},
+              {"isSnapshot", true},
+              {"contentType", file.mediaType},
+              {"metadata", {{"sha256", file.sha256}, {"bytes", file.bytes}}}});
+}
+
+const char* statusOf(const StageRecord& stage) {
+  if (stage.state == StageState::kError || stage.outcome == Outcome::kError) return "ERROR";
+  return stage.state == StageState::kRan ? "COMPLETE" : "SKIP";
+}
+
+}  // namespace
+
+void addOcpStage(OcpStream& stream, const Record& record, size_t index) {
+  const StageRecord& stage = record.stages[index];
+  Step step{stream, stage, std::to_string(index), devicesOf(record)};
+  step.add(stage.started, "testStepStart", {{"name", stage.name}});
+  for (const Measurement& m : stage.measurements) m.isText() ? addText(step, m) : addSamples(step, m);
+  for (const TelemetrySeries& series : stage.telemetry) addReadings(step, series);
+  for (const Verdict& verdict : stage.verdicts) addVerdict(step, verdict);
+  addProcesses(step);
+  step.add(step.end(), "testStepEnd", {{"status", statusOf(stage)}});
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of an OCP stream.
+#pragma once
+
+#include <string>
+
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// Numbers the lines; the first one states the version. All text is ASCII: other characters are escaped.
+class OcpStream {
+ public:
+  OcpStream();
+  /// An event of the run at `at`, seconds since 1970.
+  void run(double at, const char* kind, const Json& value);
+  /// An event of one of its steps.
+  void step(double at, const std::string& id, const char* kind, const Json& value);
+  [[nodiscard]] std::string text() && { return std::move(text_); }
+
+ private:
+  void line(double at, const char* key, const Json& value);
+  size_t sequence_ = 0;
+  std::string text_;
+};
+
+/// RFC 3339 with milliseconds; of a time that is none, 1970.
+std::string ocpTime(double unixSeconds);
+
+/// A stage as a step: its samples, readings, check results, logs and files.
+void addOcpStage(OcpStream& stream, const Record& record, size_t index);
+
+}  // namespace muster

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects what a record says of one device.
+#include "reports/formats/rma.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/formats/formats.h"
+#include "runner/core/text.h"
+#include "runner/record/findings/deviations.h"
+#include "runner/record/findings/marks.h"
+#include "runner/record/findings/parts.h"
+#include "runner/record/findings/peer_distance.h"
+
+namespace muster {
+namespace {
+
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+
+/// Every check of the device, with the median of its peers.
+std::string checksCsv(const Record& record, const std::string& device) {
+  std::string out = "stage,case,metric,unit,outcome,measured,limit,required,peers,peers_median,detail\n";
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts) {
+      if (verdict.device != device) continue;
+      const PeerDistance peers = peerDistance(stage, verdict);
+      out += fmt::format(
+          "{},{},{},{},{},{},{},{},{},{},{}\n", csvCell(stage.name), csvCell(caseText(verdict)),
+          csvCell(verdict.metric), csvCell(verdict.expectation ? verdict.expectation->unit : ""),
+          outcomeName(verdict.outcome), number(verdict.observed), number(verdict.limit),
+          csvCell(wantedText(verdict)), peers.peers, number(peers.median), csvCell(verdict.detail));
+    }
+  return out;
+}
+
+/// Readings of the device and its peers, one per row.
+std::string telemetryCsv(const Record& record, const std::set<std::string>& stages) {
+  std::string out = "stage,metric,unit,device,seconds,value\n";
+  for (const StageRecord& stage : record.stages) {
+    if (stages.count(stage.name) == 0) continue;
+    for (const TelemetrySeries& series : stage.telemetry)
+      for (size_t i = 0; i < std::min(series.time.size(), series.value.size()); ++i)
+        out += fmt::format("{},{},{},{},{},{}\n", csvCell(stage.name), csvCell(series.metric),
+                           csvCell(series.unit), csvCell(series.device), series.time[i], series.value[i]);
+  }
+  return out;
+}
+
+std::string samplesCsv(Record record, const std::set<std::string>& stages) {
+  std::erase_if(record.stages, [&](const StageRecord& stage) { return stages.count(stage.name) == 0; });
+  return renderCsv(record);
+}
+
+/// What the device's processes printed last, and what plugins logged.
+std::string outputText(const Record& record, const std::string& device, const std::set<std::string>& stages) {
+  std::string out;
+  for (const StageRecord& stage : record.stages) {
+    if (stages.count(stage.name) == 0) continue;
+    for (const std::string& line : stage.log)
+      out += fmt::format("{}: {}\n", printable(stage.name), printable(line, 2000));
+    for (const RankRecord& rank : stage.ranks) {
+      if (rank.device != device) continue;
+      out += fmt::format("{}: rank {}, attempt {}: {}{}{}\n", printable(stage.name), rank.rank, rank.attempt,
+                         nameOf(rank.state), rank.error.empty() ? "" : ": ", printable(rank.error, 2000));
+      for (const std::string& line : split(rank.outputTail, '\n'))
+        if (!line.empty()) out += "  " + printable(line, 2000) + "\n";
+    }
+  }
+  return out;
+}
+
+/// The device as the inventory has it, and where it was.
+std::string deviceJson(const Record& record, const std::string& device, const std::string& sha256) {
+  Json part;
+  for (const Json& one : inventoryPart(record, "devices"))
+    if (textAt(one, "id") == device) part = one;
+  Json marks = Json::array();
+  for (const Mark& mark : marksOf(record)) marks.push_back(mark.word + " " + mark.text);
+  const Json json = {{"marks", marks},
+                     {"device", part},
+                     {"node", record.node},
+                     {"run", record.runId},
+                     {"started", record.started},
+                     {"software", inventoryPart(record, "software")},
+                     {"record_sha256", sha256}};
+  return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+std::string findingsText(const Record& record, const std::string& device) {
+  return renderMarkdownOf(record, device) +
+         "\nOther files: device.json (identity), checks.csv (each check beside the median of the peers), "
+         "samples.csv and "
+         "telemetry.csv (all devices in the stages concerned), output.txt, artifacts/.\n";
+}
+
+}  // namespace
+
+std::set<std::string> stagesAbout(const Record& record, const std::string& device) {
+  std::set<std::string> found, all;
+  for (const Deviation& finding : deviations(record))
+    for (const DeviationItem& item : finding.items)
+      if (item.verdict->device == device) found.insert(item.stage->name);
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts)
+      if (verdict.device == device) all.insert(stage.name);
+  return found.empty() ? all : found;
+}
+
+std::vector<BundleFile> rmaBundle(const Record& record, const std::string& device,
+                                  const std::string& sha256) {
+  const std::set<std::string> stages = stagesAbout(record, device);
+  return {
+      {"findings.md", findingsText(record, device)},   {"device.json", deviceJson(record, device, sha256)},
+      {"checks.csv", checksCsv(record, device)},       {"samples.csv", samplesCsv(record, stages)},
+      {"telemetry.csv", telemetryCsv(record, stages)}, {"output.txt", outputText(record, device, stages)}};
+}
+
+}  // namespace muster

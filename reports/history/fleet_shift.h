@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two fleets beside each other: figures that moved on all nodes, and nodes that moved otherwise.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reports/history/store/store.h"
+
+namespace muster::history {
+
+/// A figure that moved over the whole fleet. Of a node counts the median of its devices.
+struct Shift {
+  FigureName figure;
+  size_t nodes = 0;
+  double before = 0, after = 0;  ///< medians of all nodes; base unit
+  double change = 0;             ///< median of the nodes' changes: a share, of temperatures degrees
+  double noise = 0;              ///< how far the median of as many healthy nodes may move, likewise
+  bool worse = false;
+};
+
+/// A node whose figure moved otherwise than those of the other nodes.
+struct OddNode {
+  std::string node;
+  FigureName figure;
+  double before = 0, after = 0;
+  double change = 0, usual = 0;  ///< as in Shift; `usual` is that of all nodes
+  bool worse = false;            ///< than the others
+};
+
+struct FleetShifts {
+  std::vector<Shift> shifts;  ///< worsened first, the largest first
+  std::vector<OddNode> odd;   ///< likewise
+  size_t alike = 0;           ///< figures that did not move beyond the noise
+  size_t tooFew = 0;  ///< figures that are zero, or that fewer than kLeastShiftNodes nodes have on both sides
+};
+
+inline constexpr size_t kLeastShiftNodes = 4;
+
+/// Takes nodes one after another. The spread of the nodes' changes holds what differs from run to run. First,
+/// nodes that lie beyond it are set apart: of 16 and more by the median absolute deviation, of fewer one by
+/// one by their deleted residuals. Then a figure moved if the median of the others exceeds Student's limit
+/// for their mean, and 2% (5 degrees). One false finding is expected in a hundred comparisons of healthy
+/// fleets.
+class ShiftFinder {
+ public:
+  void add(const std::string& node, const std::vector<Point>& before, const std::vector<Point>& after);
+  [[nodiscard]] FleetShifts finish() const;
+
+ private:
+  struct NodeChange {
+    std::string node;
+    double before = 0, after = 0;
+  };
+  struct Moved {
+    FigureName figure;
+    std::vector<NodeChange> nodes;
+  };
+  static void judge(const Moved& moved, double p, FleetShifts& out);
+  std::map<int64_t, Moved> figures_;  ///< by their numbers in the store
+};
+
+}  // namespace muster::history

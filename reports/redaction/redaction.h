@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Redaction: names, serials, addresses and users in records replaced by pseudonyms, the same in all records.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// What can be replaced. Words are those that the user names.
+enum class Secret { kHost, kSerial, kAddress, kUser, kWord };
+constexpr std::array<const char*, 5> namesOf(Secret) {
+  return {"host", "serial", "address", "user", "word"};
+}
+
+/// The values that are replaced and their pseudonyms. First collect() all records, then name(), then apply().
+class Redaction {
+ public:
+  explicit Redaction(std::set<Secret> rules) : rules_(std::move(rules)) {}
+
+  /// The pseudonyms of an earlier redaction; toJson() wrote them.
+  Status take(const Json& map);
+  void addWord(const std::string& word) { add(Secret::kWord, word); }
+  /// Finds the values in a record: its node and those of its groups, serials, UUIDs and machine ids of the
+  /// inventory, IP and MAC addresses, names of home directories and approvers of waivers.
+  void collect(const Record& record);
+  /// Gives each new value a pseudonym: "host0001".
+  Status name();
+  /// The record without those values, marked as redacted from the one with the digest `sha256`. Digests of
+  /// texts that changed and its run id are computed anew; its MAC is left out. An error where a value stands
+  /// that the record cannot be read without.
+  Result<Record> apply(const Record& record, const std::string& sha256) const;
+  /// The first value that stands in `text`; empty: none does.
+  [[nodiscard]] std::string leftIn(std::string_view text) const;
+  [[nodiscard]] Json toJson() const;
+
+ private:
+  void add(Secret secret, const std::string& value);
+  void addHost(const std::string& host);
+  void collectTexts(const Json& value, const std::string& key);
+  void collectAddresses(const std::string& text);
+  void collectUsers(const std::string& text);
+  /// `named`: its keys are names, too.
+  [[nodiscard]] Json replaced(const Json& value, bool named) const;
+  [[nodiscard]] std::string leftIn(const Json& value, bool named) const;
+  [[nodiscard]] std::string replaced(const std::string& text) const;
+  [[nodiscard]] std::string expanded(const std::string& text) const;
+  using Names = std::map<std::string, std::string, std::less<>>;
+  /// The longest value that stands in `text` at `at`, or names_.end().
+  [[nodiscard]] Names::const_iterator valueAt(std::string_view text, size_t at) const;
+
+  std::set<Secret> rules_;
+  Names names_;  ///< value -> pseudonym, empty until name()
+  std::map<std::string, Secret> kinds_;
+  std::set<std::string> devices_;  ///< ids such as "gpu3", which are no names of hosts
+  /// Lengths of the values that begin with a character, the longest first.
+  std::array<std::set<size_t, std::greater<>>, 256> lengths_;
+};
+
+}  // namespace muster

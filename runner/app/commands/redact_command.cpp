@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster redact`: records without the names of hosts, parts, addresses and users.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/redaction/redaction.h"
+#include "runner/app/commands/commands.h"
+#include "runner/app/commands/record_input.h"
+#include "runner/app/node/outputs.h"
+#include "runner/core/print.h"
+#include "runner/core/text.h"
+#include "runner/judge/exit_code.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr mode_t kSecretMode = 0600;
+constexpr uint64_t kMostMapBytes = 256ull << 20;
+
+/// The map tells who is who: it must not lie beside what is given away.
+Status checkMapPlace(const RedactOptions& options) {
+  std::error_code error;
+  const fs::path out = fs::weakly_canonical(options.out, error);
+  const fs::path map = fs::weakly_canonical(options.map, error);
+  const auto [end, at] = std::mismatch(out.begin(), out.end(), map.begin(), map.end());
+  if (end != out.end()) return {};
+  return Error{ErrorCode::kUsage, "is inside of --out; keep the map where nobody else can read it",
+               "--map " + options.map.string()};
+}
+
+/// An earlier map, which nobody else could have read.
+Status takeMap(const fs::path& path, Redaction& redaction) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return {};
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return Error{ErrorCode::kUsage,
+                 fmt::format("others can read it (mode {:04o}); chmod 600 it", info.st_mode & 07777),
+                 path.string()};
+  MUSTER_TRY(const std::string text, readFile(path, kMostMapBytes));
+  MUSTER_TRY(const Json json, parseJson(text));
+  return redaction.take(json).context("reading the map " + path.string());
+}
+
+/// Written before any record: pseudonyms that were given away must stay known.
+Status keepMap(const fs::path& path, const Redaction& redaction) {
+  const fs::path next = path.string() + ".new";
+  std::error_code error;
+  fs::remove(next, error);
+  MUSTER_TRY(Fd fd, openOwnFile(next, O_WRONLY, kSecretMode));
+  MUSTER_CHECK_OK(appendAndSync(fd.get(), dumpJson(redaction.toJson(), 1) + "\n", next));
+  fd.reset();
+  fs::rename(next, path, error);
+  if (error) return Error{ErrorCode::kIo, "cannot write the map: " + error.message(), path.string()};
+  return {};
+}
+
+std::set<Secret> rulesOf(const RedactOptions& options) {
+  std::set<Secret> rules;
+  for (const std::string& name : options.rules) rules.insert(*fromName<Secret>(name));
+  if (rules.empty()) rules = {Secret::kHost, Secret::kSerial, Secret::kAddress, Secret::kUser};
+  if (!options.words.empty()) rules.insert(Secret::kWord);
+  return rules;
+}
+
+Result<Record> redacted(const fs::path& file, const Redaction& redaction) {
+  MUSTER_TRY(const std::string original, readFile(file));
+  MUSTER_TRY(const Record record, soundRecordAt(file));
+  return redaction.apply(record, sha256Hex(original)).context("redacting " + file.string());
+}
+
+/// Writes a redacted record into a folder of its own, reads it back and judges its samples again.
+Status write(const Record& record, size_t number, const fs::path& folder, const fs::path& templates) {
+  const fs::path own = folder / fmt::format("{:04}-{}", number, record.node);
+  MUSTER_TRY(const fs::path out, makeOutputFolder(own, "--out"));
+  MUSTER_CHECK_OK(writeOutputs(record, out, templates));
+  const auto again = soundRecordAt(out / "record.json");
+  return again.ok() ? Status() : Status(again.error());
+}
+
+/// The records, and all names that stand in any of them.
+Result<std::vector<fs::path>> collect(const RedactOptions& options, Redaction& redaction) {
+  std::vector<fs::path> files;
+  for (const fs::path& given : options.records) {
+    MUSTER_TRY(const auto found, recordFilesAt(given));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  for (const fs::path& file : files) {
+    MUSTER_TRY(const Record record, recordAt(file));
+    redaction.collect(record);
+  }
+  for (const std::string& word : options.words) redaction.addWord(word);
+  MUSTER_CHECK_OK(redaction.name());
+  for (const fs::path& file : files) {  // nothing is written if one of them cannot be redacted
+    MUSTER_TRY(const Record record, redacted(file, redaction));
+    if (!isPlainName(record.node))
+      return Error{ErrorCode::kUsage, "its node's name cannot be that of a directory, also once redacted",
+                   file.string()};
+  }
+  return files;
+}
+
+}  // namespace
+
+Result<int> redactCommand(const RedactOptions& options) {
+  MUSTER_CHECK_OK(checkMapPlace(options));
+  Redaction redaction(rulesOf(options));
+  MUSTER_CHECK_OK(takeMap(options.map, redaction));
+  MUSTER_TRY(const std::vector<fs::path> files, collect(options, redaction));
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
+  if (std::error_code error; !fs::is_empty(out, error) || error)
+    return Error{ErrorCode::kUsage, "this directory is not empty; choose another --out",
+                 options.out.string()};
+  MUSTER_CHECK_OK(keepMap(options.map, redaction));
+  std::set<std::string> nodes;
+  for (size_t i = 0; i < files.size(); ++i) {
+    MUSTER_TRY(const Record record, redacted(files[i], redaction));
+    MUSTER_CHECK_OK(write(record, i + 1, out, tree.templates));
+    nodes.insert(record.node);
+  }
+  const std::string list = join({nodes.begin(), nodes.end()}, "\n") + "\n";
+  MUSTER_CHECK_OK(writeFileAtomically(out / "nodes.txt", list, Durable::kNo));
+  printText("{} redacted into {}; {} tells who is who: keep it to yourself\n",
+            files.size() == 1 ? "1 record" : fmt::format("{} records", files.size()), options.out.string(),
+            options.map.string());
+  return kExitAccepted;
+}
+
+}  // namespace muster

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster report`: records rendered again, as pages or in other programs' formats.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "reports/acceptance/acceptance_document.h"
+#include "reports/formats/formats.h"
+#include "reports/history/store/kept_fleet.h"
+#include "reports/terminal/terminal.h"
+#include "runner/app/commands/commands.h"
+#include "runner/app/commands/measured_only.h"
+#include "runner/app/commands/record_input.h"
+#include "runner/app/node/outputs.h"
+#include "runner/core/print.h"
+#include "runner/core/text.h"
+#include "runner/judge/exit_code.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+/// The entry of this name, or nullptr.
+template <typename T>
+const T* named(const std::vector<T>& table, const std::string& name) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const T& one) { return one.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+/// Writes `text` to --out, or prints it.
+Status put(const std::string& text, const fs::path& out) {
+  if (!out.empty()) return writeFileAtomically(out, text, Durable::kNo);
+  printLines(text);
+  return {};
+}
+
+Result<std::vector<fs::path>> filesOf(const ReportOptions& options) {
+  std::vector<fs::path> files;
+  for (const fs::path& given : options.records) {
+    MUSTER_TRY(const auto found, recordFilesAt(given));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+/// Renders one record after another and gives each text with its node's name; returns the worst exit code.
+Result<int> renderEach(const Format& format, const std::vector<fs::path>& files,
+                       const std::function<Status(const std::string& node, std::string text)>& take) {
+  int exitCode = kExitAccepted;
+  std::set<std::string> nodes;
+  for (const fs::path& file : files) {
+    MUSTER_TRY(const Record record, soundRecordAt(file));
+    if (!nodes.insert(record.node).second && format.onePerNode)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("is a second record of node {}; --format {} takes one record of each node",
+                               printable(record.node, 80), format.name),
+                   file.string()};
+    exitCode = worstExit(exitCode, record.exitCode);
+    MUSTER_CHECK_OK(take(record.node, format.render(record)));
+  }
+  return exitCode;
+}
+
+/// A file for each record.
+Result<int> reportEach(const Format& format, const std::vector<fs::path>& files, const fs::path& out) {
+  if (out.empty())
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("--format {} writes a file for each record; say where with --out DIR", format.name), ""};
+  MUSTER_TRY(const fs::path folder, makeOutputFolder(out, "--out"));
+  return renderEach(format, files, [&](const std::string& node, const std::string& text) -> Status {
+    if (isPlainName(node)) return put(text, folder / (node + format.ending));
+    return Error{ErrorCode::kUsage,
+                 fmt::format("the node's name \"{}\" cannot be that of a file; render its record alone",
+                             printable(node, 80)),
+                 ""};
+  });
+}
+
+Result<int> reportAs(const Format& format, const ReportOptions& options) {
+  MUSTER_TRY(const std::vector<fs::path> files, filesOf(options));
+  std::error_code error;
+  const bool alone = files.size() == 1 && !fs::is_directory(options.out, error);
+  if (format.merge == nullptr && !alone) return reportEach(format, files, options.out);
+  std::vector<std::string> texts;
+  MUSTER_TRY(const int exitCode,
+             renderEach(format, files, [&](const std::string&, std::string text) -> Status {
+               texts.push_back(std::move(text));
+               return {};
+             }));
+  MUSTER_CHECK_OK(put(alone ? texts.front() : format.merge(texts), options.out));
+  return exitCode;
+}
+
+/// Lists of nodes come from a fleet, which alone knows those that are missing.
+Result<int> listNodes(const NodeListFormat& format, const ReportOptions& options) {
+  fs::path folder = options.records.front();
+  std::error_code error;
+  if (!fs::is_directory(folder, error) && folder.filename() == "fleet.json") folder = folder.parent_path();
+  if (options.records.size() != 1 || !fs::is_directory(folder.empty() ? "." : folder, error))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--format {} takes the fleet.json of one fleet; make it with `muster fleet`",
+                             format.name),
+                 options.records.front().string()};
+  MUSTER_TRY(const history::KeptFleet fleet, history::readFleetIn(folder.empty() ? "." : folder));
+  MUSTER_CHECK_OK(requireMeasured(fleet.simulated, "choose nodes", options.records.front()));
+  std::vector<NodeStanding> nodes;
+  for (const history::FleetMember& member : fleet.nodes)
+    nodes.push_back({member.name, member.state == fleet::NodeState::kAccepted});
+  MUSTER_CHECK_OK(put(format.render(nodes), options.out));
+  return kExitAccepted;
+}
+
+/// The summary of one record, or its pages.
+Result<int> reportPages(const ReportOptions& options) {
+  if (options.records.size() != 1)
+    return Error{ErrorCode::kUsage, "takes one record without --format", options.records[1].string()};
+  AcceptanceDocument document;
+  if (!options.acceptance.empty()) {
+    if (options.out.empty())
+      return Error{ErrorCode::kUsage, "is printed in report.html only; say where with --out DIR",
+                   "--acceptance"};
+    MUSTER_TRY(document, readAcceptanceDocument(options.acceptance));
+  }
+  MUSTER_TRY(const Record record, soundRecordAt(options.records.front()));
+  if (options.out.empty()) {
+    printLines(renderSummary(record, false, kSummaryColumns));
+    return record.exitCode;
+  }
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
+  MUSTER_CHECK_OK(writeReports(record, sha256Hex(recordText(record)), out, tree.templates, document));
+  printText("report {}\n", (options.out / "report.html").string());
+  return record.exitCode;
+}
+
+}  // namespace
+
+std::vector<std::string> reportFormats() {
+  std::vector<std::string> names;
+  for (const Format& format : formats()) names.emplace_back(format.name);
+  for (const NodeListFormat& format : nodeListFormats()) names.emplace_back(format.name);
+  return names;
+}
+
+std::string reportFormatsText() {
+  std::string text = "\nFormats (--format):\n";
+  for (const Format& format : formats()) text += fmt::format("  {:<11} {}\n", format.name, format.about);
+  for (const NodeListFormat& format : nodeListFormats())
+    text += fmt::format("  {:<11} {}; of fleet.json\n", format.name, format.about);
+  return text;
+}
+
+Result<int> reportCommand(const ReportOptions& options) {
+  if (options.format.empty()) return reportPages(options);
+  if (!options.acceptance.empty())
+    return Error{ErrorCode::kUsage, "is printed in report.html only, which is written without --format",
+                 "--acceptance"};
+  if (const NodeListFormat* list = named(nodeListFormats(), options.format)) return listNodes(*list, options);
+  return reportAs(*named(formats(), options.format), options);
+}
+
+}  // namespace muster

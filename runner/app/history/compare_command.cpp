@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster compare`: two records or fleets beside each other, such as before and after a driver.
+#include "runner/app/history/compare_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "reports/fleet/read/record_stream.h"
+#include "reports/history/fleet_shift.h"
+#include "runner/app/commands/measured_only.h"
+#include "runner/app/commands/record_input.h"
+#include "runner/app/history/comparison_view.h"
+#include "runner/app/history/history_json.h"
+#include "runner/core/clock.h"
+#include "runner/core/print.h"
+#include "runner/core/text.h"
+#include "runner/judge/exit_code.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+using Runs = std::map<std::string, history::Run>;  ///< by node
+
+/// Reads all records at `path` into the store; of several of one node the newest counts.
+Result<Runs> readInto(history::Store& store, const fs::path& path) {
+  MUSTER_TRY(const auto files, recordFilesAt(path));
+  Runs runs;
+  for (const fs::path& file : files) {
+    MUSTER_TRY(const Record record, soundRecordAt(file));
+    fleet::FleetNames names;
+    fleet::RecordReader reader(names);
+    reader.keepSpreads();
+    auto node = reader.read(file);
+    if (!node.ok()) return std::move(node).error().context(file.string());
+    node->path = file.string();
+    MUSTER_TRY(const bool added, store.add(*node, names, systemClock().wallUnix()));
+    static_cast<void>(added);  // the same record may be on both sides
+    MUSTER_TRY(history::Run run, store.find(node->sha256));
+    const auto [at, isNew] = runs.try_emplace(node->node, run);
+    if (!isNew && at->second.started < run.started) at->second = std::move(run);
+  }
+  return runs;
+}
+
+/// Two runs of one node.
+using Pair = std::pair<history::Run, history::Run>;
+
+struct Sides {
+  Runs before, after;
+  std::vector<Pair> pairs;  ///< of the nodes on both sides; of two single records those, whatever their nodes
+  std::vector<std::string> onlyBefore, onlyAfter;
+};
+
+void pairUp(Sides& sides) {
+  if (sides.before.size() == 1 && sides.after.size() == 1) {
+    sides.pairs.emplace_back(sides.before.begin()->second, sides.after.begin()->second);
+    return;
+  }
+  for (const auto& [node, run] : sides.before) {
+    const auto found = sides.after.find(node);
+    if (found == sides.after.end())
+      sides.onlyBefore.push_back(node);
+    else
+      sides.pairs.emplace_back(run, found->second);
+  }
+  for (const auto& [node, run] : sides.after)
+    if (sides.before.count(node) == 0) sides.onlyAfter.push_back(node);
+}
+
+Status checkAlike(const Sides& sides) {
+  for (const auto& [before, after] : sides.pairs)
+    if (before.simulated != after.simulated)
+      return requireMeasured(true, "be compared with a measured run",
+                             before.simulated ? before.path : after.path);
+  if (!sides.pairs.empty()) return {};
+  return Error{ErrorCode::kUsage, "no node has a record on both sides", ""};
+}
+
+/// A fact that changed, and on which nodes.
+struct CommonFact {
+  size_t devices = 0;
+  std::set<std::string> nodes;
+};
+using CommonFacts = std::map<std::tuple<std::string, std::string, std::string>, CommonFact>;
+
+struct Compared {
+  std::vector<history::Comparison> pairs;
+  CommonFacts facts;
+  history::FleetShifts shifts;
+};
+
+Result<Compared> compareAll(history::Store& store, const Sides& sides) {
+  Compared out;
+  history::ShiftFinder finder;
+  for (const auto& [before, after] : sides.pairs) {
+    MUSTER_TRY(history::Comparison comparison, history::compareRuns(store, before, after));
+    for (const history::FactChange& fact : comparison.facts) {
+      CommonFact& common = out.facts[{fact.name, fact.before, fact.after}];
+      ++common.devices;
+      common.nodes.insert(after.node);
+    }
+    out.pairs.push_back(std::move(comparison));
+    MUSTER_TRY(const auto old, store.pointsOf(before));
+    MUSTER_TRY(const auto now, store.pointsOf(after));
+    finder.add(after.node, old, now);
+  }
+  out.shifts = finder.finish();
+  return out;
+}
+
+bool isLost(const Pair& pair) {
+  return pair.first.acceptance == Acceptance::kAccepted && pair.second.acceptance != Acceptance::kAccepted;
+}
+
+std::string nodesText(const std::set<std::string>& nodes) {
+  return nodes.size() == 1 ? *nodes.begin() : fmt::format("{} nodes", nodes.size());
+}
+
+void printFacts(const CommonFacts& facts) {
+  if (!facts.empty()) printText("\nConfiguration\n");
+  size_t shown = 0;
+  for (const auto& [fact, common] : facts) {
+    if (++shown > kMostShown) break;
+    const auto& [name, before, after] = fact;
+    printText("  {}: {} -> {} ({})\n", name, before.empty() ? "(none)" : printable(before, 100),
+              after.empty() ? "(none)" : printable(after, 100), nodesText(common.nodes));
+  }
+  if (facts.size() > kMostShown)
+    printText("  and {} more; --json lists them all\n", facts.size() - kMostShown);
+}
+
+void printResults(const Sides& sides) {
+  bool any = false;
+  for (const auto& [before, after] : sides.pairs) {
+    if (before.acceptance == after.acceptance) continue;
+    printText("{}  {}: {} -> {}\n", any ? "" : "\nVerdicts\n", after.node, nameOf(before.acceptance),
+              nameOf(after.acceptance));
+    any = true;
+  }
+  for (const auto* list : {&sides.onlyBefore, &sides.onlyAfter})
+    if (!list->empty())
+      printText("\nOnly {}: {}\n", list == &sides.onlyBefore ? "before" : "after", join(*list, ", "));
+}
+
+std::string amountText(const history::FigureName& figure, double change) {
+  return history::onIntervalScale(figure) ? fmt::format("{:+.1f} degrees", change)
+                                          : fmt::format("{:+.1f}%", change * 100);
+}
+
+void printShifts(const history::FleetShifts& found) {
+  if (!found.shifts.empty()) printText("\nMetrics of the whole fleet beyond the noise\n");
+  for (size_t i = 0; i < std::min(found.shifts.size(), kMostShown); ++i) {
+    const history::Shift& shift = found.shifts[i];
+    printText("  {} {}: {}, noise {}, {} nodes\n", shift.worse ? "WORSE  " : "changed",
+              figureText(shift.figure), movedText(shift.figure, shift.before, shift.after),
+              amountText(shift.figure, shift.noise), shift.nodes);
+  }
+  if (!found.odd.empty()) printText("\nNodes that changed otherwise than the fleet\n");
+  for (size_t i = 0; i < std::min(found.odd.size(), kMostShown); ++i) {
+    const history::OddNode& odd = found.odd[i];
+    printText("  {} {} {}: {}, fleet {}\n", odd.worse ? "WORSE  " : "changed", odd.node,
+              figureText(odd.figure), movedText(odd.figure, odd.before, odd.after),
+              amountText(odd.figure, odd.usual));
+  }
+  const size_t left = found.shifts.size() + found.odd.size() - std::min(found.shifts.size(), kMostShown) -
+                      std::min(found.odd.size(), kMostShown);
+  if (left > 0) printText("  and {} more; --json lists them all\n", left);
+  printText("\n{} metrics changed, {} unchanged, {} not compared (zero, or on fewer than {} nodes)\n",
+            found.shifts.size(), found.alike, found.tooFew, history::kLeastShiftNodes);
+}
+
+void print(const Sides& sides, const Compared& result) {
+  const bool simulated = sides.pairs.front().first.simulated;
+  if (sides.pairs.size() < history::kLeastShiftNodes) {
+    for (const history::Comparison& comparison : result.pairs) printComparison(comparison);
+    printResults(sides);
+    return;
+  }
+  printText("{}{} nodes before, {} after, {} on both sides\n", simulated ? "SIMULATED " : "",
+            sides.before.size(), sides.after.size(), sides.pairs.size());
+  printFacts(result.facts);
+  printResults(sides);
+  printShifts(result.shifts);
+}
+
+Json figureJson(const history::FigureName& figure) {
+  return {{"stage", figure.stage},
+          {"case", figure.caseId},
+          {"metric", figure.metric},
+          {"labels", figure.labels},
+          {"unit", figure.unit}};
+}
+
+Json json(const Sides& sides, const Compared& result) {
+  Json pairs = Json::array(), shifts = Json::array(), odd = Json::array();
+  for (const history::Comparison& comparison : result.pairs) pairs.push_back(toJson(comparison));
+  for (const history::Shift& shift : result.shifts.shifts)
+    shifts.push_back({{"figure", figureJson(shift.figure)},
+                      {"nodes", shift.nodes},
+                      {"before", shift.before},
+                      {"after", shift.after},
+                      {"change", shift.change},
+                      {"noise", shift.noise},
+                      {"worse", shift.worse}});
+  for (const history::OddNode& one : result.shifts.odd)
+    odd.push_back({{"node", one.node},
+                   {"figure", figureJson(one.figure)},
+                   {"before", one.before},
+                   {"after", one.after},
+                   {"change", one.change},
+                   {"fleet", one.usual},
+                   {"worse", one.worse}});
+  return {{"simulated", sides.pairs.front().first.simulated},
+          {"pairs", pairs},
+          {"shifts", shifts},
+          {"odd_nodes", odd},
+          {"only_before", sides.onlyBefore},
+          {"only_after", sides.onlyAfter}};
+}
+
+/// Of a fleet its shifts and the nodes beside them decide; of few nodes each pair.
+bool isWorse(const Sides& sides, const Compared& result) {
+  const auto worse = [](const auto& one) { return one.worse; };
+  if (std::any_of(sides.pairs.begin(), sides.pairs.end(), isLost)) return true;
+  if (sides.pairs.size() >= history::kLeastShiftNodes)
+    return std::any_of(result.shifts.shifts.begin(), result.shifts.shifts.end(), worse) ||
+           std::any_of(result.shifts.odd.begin(), result.shifts.odd.end(), worse);
+  return std::any_of(result.pairs.begin(), result.pairs.end(), [&](const history::Comparison& c) {
+    return std::any_of(c.figures.begin(), c.figures.end(), worse);
+  });
+}
+
+}  // namespace
+
+Result<int> compareCommand(const CompareOptions& options) {
+  MUSTER_TRY(history::Store store, history::Store::open(":memory:", history::Access::kWrite));
+  Sides sides;
+  MUSTER_TRY(sides.before, readInto(store, options.before));
+  MUSTER_TRY(sides.after, readInto(store, options.after));
+  pairUp(sides);
+  MUSTER_CHECK_OK(checkAlike(sides));
+  MUSTER_TRY(const Compared result, compareAll(store, sides));
+  if (options.json)
+    printJson(json(sides, result));
+  else
+    print(sides, result);
+  return isWorse(sides, result) ? kExitRejected : kExitAccepted;
+}
+
+}  // namespace muster

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster compare`: without a history, from the records alone.
+#pragma once
+
+#include <filesystem>
+
+#include "runner/core/result.h"
+
+namespace muster {
+
+struct CompareOptions {
+  std::filesystem::path before;  ///< a record, or a folder with runs
+  std::filesystem::path after;
+  bool json = false;
+};
+
+/// 1 if a metric got worse or an accepted node is no longer accepted, else 0.
+Result<int> compareCommand(const CompareOptions& options);
+
+}  // namespace muster

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of finished runs: formats, redacted records, comparisons, a vendor's bundle.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/e2e/fleet_run.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::FleetRun;
+using testing::readWhole;
+using testing::runMuster;
+
+/// One fleet of four nodes for all tests: node 2 has a slow GPU.
+FleetRun& fleet() {
+  static FleetRun run;
+  static const bool made = [] {
+    run.simulate(4, testing::slowFault("node = 2\ndevice = 5", 0.8));
+    return run.judge(4).exitCode == 1;
+  }();
+  EXPECT_TRUE(made);
+  return run;
+}
+
+std::string recordOf(int node) {
+  return (fleet().path() / fmt::format("run/sim-node-{:04}/record.json", node)).string();
+}
+
+std::string in(const std::string& name) {
+  return (fleet().path() / name).string();
+}
+
+TEST(ReportFormat, WritesEachFormatWithTheExitCodeOfTheRecord) {
+  for (const char* format : {"ocp", "ctrf", "junit", "prometheus", "csv", "markdown"}) {
+    SCOPED_TRACE(format);
+    const auto good = runMuster({"report", recordOf(0), "--format", format});
+    EXPECT_EQ(good.exitCode, 0) << good.err;
+    const auto bad = runMuster({"report", recordOf(2), "--format", format, "--out", in("one.txt")});
+    EXPECT_EQ(bad.exitCode, 1) << bad.err;
+    for (const std::string& text : {good.out, readWhole(in("one.txt"))})
+      EXPECT_NE(text.find("SIMULATED"), std::string::npos);
+  }
+}
+
+TEST(ReportFormat, TakesAWholeFleet) {
+  const auto csv = runMuster({"report", in("run"), "--format", "csv"});
+  EXPECT_EQ(csv.exitCode, 1);
+  EXPECT_EQ(csv.out.find("marks,node"), csv.out.rfind("marks,node"));
+  EXPECT_NE(csv.out.find("sim-node-0003"), std::string::npos);
+  EXPECT_EQ(runMuster({"report", in("run"), "--format", "ocp"}).exitCode,
+            2);  // a file for each: --out is needed
+  EXPECT_EQ(runMuster({"report", in("run"), "--format", "ocp", "--out", in("streams")}).exitCode, 1);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(fs::exists(in(fmt::format("streams/sim-node-{:04}.ocp.jsonl", i))));
+}
+
+TEST(ReportFormat, RefusesTwoRecordsOfANodeWhereOneCounts) {
+  const auto twice = runMuster({"report", recordOf(0), recordOf(0), "--format", "prometheus"});
+  EXPECT_EQ(twice.exitCode, 2);
+  EXPECT_NE(twice.err.find("second record of node sim-node-0000"), std::string::npos) << twice.err;
+}
+
+TEST(ReportFormat, MakesNoListOfNodesOfASimulatedFleet) {
+  const auto list = runMuster({"report", in("out/fleet.json"), "--format", "exclude"});
+  EXPECT_EQ(list.exitCode, 2);
+  EXPECT_NE(list.err.find("SIMULATED"), std::string::npos);
+  EXPECT_EQ(list.out, "");
+}
+
+TEST(ReportFormat, ListsTheNodesOfAMeasuredFleet) {
+  // Only fleet.json is read, so the mark alone makes the difference.
+  std::string text = readWhole(in("out/fleet.json"));
+  const std::string mark = "\"simulated\": true";
+  text.replace(text.find(mark), mark.size(), "\"simulated\": false");
+  fleet().write("measured/fleet.json", text);
+  EXPECT_EQ(runMuster({"report", in("measured/fleet.json"), "--format", "exclude"}).out, "sim-node-0002\n");
+  EXPECT_EQ(runMuster({"report", in("measured"), "--format", "hostfile"}).out,
+            "sim-node-0000\nsim-node-0001\nsim-node-0003\n");
+}
+
+TEST(Redact, MakesAFleetWithTheSameVerdictAndNoName) {
+  const auto made = runMuster({"redact", in("run"), "--out", in("red"), "--map", in("who.map")});
+  ASSERT_EQ(made.exitCode, 0) << made.err;
+  struct stat info {};
+  ASSERT_EQ(stat(in("who.map").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  const auto judged =
+      runMuster({"fleet", in("red"), "--expect", in("red/nodes.txt"), "--out", in("red-out")});
+  EXPECT_EQ(judged.exitCode, 1) << judged.out;
+  EXPECT_NE(judged.out.find("REDACTED: in 4 of 4 records"), std::string::npos) << judged.out;
+  EXPECT_EQ(judged.out.find("sim-node"), std::string::npos);
+  for (const auto& entry : fs::recursive_directory_iterator(in("red"))) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(readWhole(entry.path()).find("sim-node"), std::string::npos) << entry.path();
+    if (entry.path().filename() != "record.json") continue;
+    const std::string record = entry.path().string();
+    EXPECT_EQ(runMuster({"judge", record}).exitCode, runMuster({"report", record}).exitCode);
+  }
+}
+
+TEST(Redact, ItsCopiesCountNeitherAsMachinesNorAsForgeries) {
+  ASSERT_EQ(runMuster({"redact", in("run"), "--out", in("both/copies"), "--map", in("both.map")}).exitCode,
+            0);
+  fs::copy(in("run"), in("both/run"), fs::copy_options::recursive);
+  fleet().write("expected.txt", "sim-node-[0000-0003]\n");
+  const auto judged =
+      runMuster({"fleet", in("both"), "--expect", in("expected.txt"), "--out", in("both-out")});
+  EXPECT_EQ(judged.exitCode, 1);
+  EXPECT_NE(judged.out.find("a redacted copy of run/sim-node-0000/record.json"), std::string::npos)
+      << judged.out;
+  EXPECT_NE(judged.out.find("3 accepted, 1 rejected"), std::string::npos) << judged.out;
+  EXPECT_EQ(judged.out.find("Inconsistent records"), std::string::npos) << judged.out;
+  const auto kept = runMuster({"history", "add", in("both/copies"), "--db", in("history.sqlite")});
+  EXPECT_EQ(kept.exitCode, 3);
+  EXPECT_NE(kept.err.find("it is redacted"), std::string::npos) << kept.err;
+}
+
+TEST(Redact, KeepsTheMapApart) {
+  const auto inside = runMuster({"redact", recordOf(0), "--out", in("r1"), "--map", in("r1/who.map")});
+  EXPECT_EQ(inside.exitCode, 2);
+  EXPECT_NE(inside.err.find("is inside of --out"), std::string::npos) << inside.err;
+  EXPECT_FALSE(fs::exists(in("r1")));
+  const auto open = fleet().write("open.map", "{\"redaction_schema\": 1}");
+  fs::permissions(open, fs::perms(0644));
+  const auto readable = runMuster({"redact", recordOf(0), "--out", in("r1"), "--map", open.string()});
+  EXPECT_EQ(readable.exitCode, 2);
+  EXPECT_NE(readable.err.find("chmod 600"), std::string::npos) << readable.err;
+}
+
+TEST(Compare, FindsNothingBetweenAFleetAndItself) {
+  const auto same = runMuster({"compare", in("run"), in("run")});
+  EXPECT_EQ(same.exitCode, 0) << same.out;
+  EXPECT_NE(same.out.find("SIMULATED 4 nodes before, 4 after, 4 on both sides"), std::string::npos)
+      << same.out;
+  EXPECT_NE(same.out.find("\n0 metrics changed"), std::string::npos) << same.out;
+}
+
+TEST(Compare, TellsAShiftOfTheFleetFromThatOfANode) {
+  FleetRun after;
+  std::string faults = testing::slowFault("node = 2\ndevice = 5", 0.8);
+  for (int node = 0; node < 4; ++node)
+    faults += testing::slowNode(fmt::format("node = {}", node), node == 1 ? 0.7 : 0.95);
+  after.simulate(4, faults);
+  const auto compared = runMuster({"compare", in("run"), (after.path() / "run").string()});
+  EXPECT_EQ(compared.exitCode, 1);
+  const size_t shifts = compared.out.find("Metrics of the whole fleet beyond the noise");
+  const size_t odd = compared.out.find("Nodes that changed otherwise than the fleet");
+  ASSERT_LT(shifts, odd) << compared.out;
+  ASSERT_NE(odd, std::string::npos) << compared.out;
+  EXPECT_NE(compared.out.find("WORSE   gemm compute.gemm_throughput", shifts), std::string::npos)
+      << compared.out;
+  EXPECT_NE(compared.out.find("WORSE   sim-node-0001 gemm compute.gemm_throughput", odd), std::string::npos)
+      << compared.out;
+  EXPECT_EQ(compared.out.find("sim-node-0003 gemm", odd), std::string::npos) << compared.out;
+}
+
+TEST(Compare, RefusesFleetsWithoutACommonNode) {
+  fs::create_directories(in("one"));
+  fs::create_directories(in("two"));
+  for (const auto& [folder, node] : {std::pair{"one", 0}, {"one", 1}, {"two", 2}, {"two", 3}})
+    fs::copy(in(fmt::format("run/sim-node-{:04}", node)), in(fmt::format("{}/{}", folder, node)),
+             fs::copy_options::recursive);
+  const auto compared = runMuster({"compare", in("one"), in("two")});
+  EXPECT_EQ(compared.exitCode, 2);
+  EXPECT_NE(compared.err.find("no node has a record on both sides"), std::string::npos) << compared.err;
+}
+
+TEST(Rma, CollectsWhatConcernsTheDevice) {
+  const auto made = runMuster({"rma", recordOf(2), "--device", "gpu5", "--out", in("rma")});
+  ASSERT_EQ(made.exitCode, 0) << made.err;
+  EXPECT_NE(readWhole(in("rma/findings.md")).find("--only gemm --device gpu5"), std::string::npos);
+  const Json device = Json::parse(readWhole(in("rma/device.json")));
+  EXPECT_EQ(device["device"]["id"], "gpu5");
+  EXPECT_NE(readWhole(in("rma/findings.md")).find(device["device"]["serial"].get<std::string>()),
+            std::string::npos);
+  const std::string checks = readWhole(in("rma/checks.csv"));
+  EXPECT_NE(checks.find(",fail,"), std::string::npos);
+  for (const char* gpu : {",gpu0,", ",gpu5,"})
+    for (const char* file : {"rma/samples.csv", "rma/telemetry.csv"})
+      EXPECT_NE(readWhole(in(file)).find(gpu), std::string::npos) << gpu << " in " << file;
+  EXPECT_FALSE(fs::is_empty(in("rma/artifacts")));
+  EXPECT_EQ(runMuster({"rma", recordOf(2), "--device", "gpu9", "--out", in("rma9")}).exitCode, 2);
+  EXPECT_EQ(runMuster({"rma", recordOf(2), "--device", "gpu5", "--out", in("rma")}).exitCode,
+            2);  // not empty
+}
+
+}  // namespace
+}  // namespace muster

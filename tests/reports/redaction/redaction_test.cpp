@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// No redacted value is left, anywhere; the same name has the same pseudonym; the record stays a record.
+#include "reports/redaction/redaction.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "reports/formats/formats.h"
+#include "reports/html/html.h"
+#include "reports/terminal/terminal.h"
+#include "runner/core/text.h"
+#include "runner/record/record_check.h"
+#include "runner/system/files.h"
+#include "tests/runner/record/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using testing::healthyRecord;
+
+const std::set<Secret> kAll = {Secret::kHost, Secret::kSerial, Secret::kAddress, Secret::kUser};
+
+/// Names as clusters have them; the same seed gives the same ones.
+class Names {
+ public:
+  explicit Names(unsigned seed) : random_(seed) {}
+  std::string host() {
+    static const char* const kStyles[] = {"dgx{}", "gpu-a{}",  "rack7-n{}",
+                                          "h{}x",  "ip-{}-eu", "node{}.dc2.acme.example"};
+    return fmt::format(fmt::runtime(kStyles[number(6)]), 10 + number(9000));
+  }
+  std::string serial() {
+    return number(2) == 0 ? fmt::format("16{:011}", number(1'000'000'000))
+                          : fmt::format("SN{:X}{:X}", 4096 + number(60000), 4096 + number(60000));
+  }
+  std::string uuid() {
+    return fmt::format("GPU-{:08x}-77aa-4e0d-9c11-{:012x}", number(1'000'000'000), number(1'000'000'000));
+  }
+  std::string address() {
+    if (number(3) == 0)
+      return fmt::format("fd00:{:x}:{:x}::{:x}", 1 + number(65000), 1 + number(65000), 1 + number(65000));
+    if (number(2) == 0)
+      return fmt::format("b8:3f:d2:{:02x}:{:02x}:{:02x}", number(256), number(256), number(256));
+    return fmt::format("10.{}.{}.{}", number(256), number(256), 1 + number(254));
+  }
+  std::string user() {
+    return fmt::format("{}{}", std::vector<std::string>{"mueller", "jdoe", "ops"}[number(3)], number(900));
+  }
+  size_t number(size_t below) { return random_() % below; }
+
+ private:
+  std::mt19937 random_;
+};
+
+/// A fleet whose records name its hosts, parts, addresses and users in fields and in free texts.
+struct NamedFleet {
+  std::vector<Record> records;
+  std::set<std::string> values;
+};
+
+std::string sentence(const NamedFleet& fleet, Names& names) {
+  static const char* const kForms[] = {
+      "lost {} after 3 s", "[{}]", "x={};", "\"{}\" says no", "see /data/{}/log.txt",
+      "{}:29400 refused",  "({})"};
+  auto at = fleet.values.begin();
+  std::advance(at, names.number(fleet.values.size()));
+  return fmt::format(fmt::runtime(kForms[names.number(7)]), *at);
+}
+
+/// The healthy record with few checks, samples and readings of each stage.
+Record smallRecord() {
+  Record record = healthyRecord();
+  for (StageRecord& stage : record.stages) {
+    stage.measurements.resize(3);
+    stage.verdicts.resize(3);
+    stage.telemetry.clear();
+  }
+  testing::settle(record);
+  return record;
+}
+
+NamedFleet namedFleet(unsigned seed) {
+  Names names(seed);
+  NamedFleet fleet;
+  const auto noted = [&](std::string value) { return *fleet.values.insert(std::move(value)).first; };
+  for (size_t n = 0; n < 2 + names.number(3); ++n) {
+    Record record = smallRecord();
+    record.node = noted(names.host());
+    record.runId = runIdOf(record.node, record.started);
+    record.bootId = noted(names.uuid());
+    record.inventory["host"]["name"] = record.node;
+    record.inventory["host"]["board_serial"] = noted(names.serial());
+    for (Json& device : record.inventory["devices"]) {
+      device["serial"] = noted(names.serial());
+      device["uuid"] = noted(names.uuid());
+    }
+    record.inventory["nics"][0]["address"] = noted(names.address());
+    record.launcher["rendezvous"] = record.node + ":29400";
+    record.command = {"muster", "run", "/home/" + noted(names.user()) + "/plan.toml"};
+    fleet.records.push_back(std::move(record));
+  }
+  for (Record& record : fleet.records) {
+    record.reasons = {sentence(fleet, names), sentence(fleet, names)};
+    record.environment["NOTE"] = sentence(fleet, names);
+    record.plan.text += "# " + sentence(fleet, names) + "\n";
+    record.plan.sha256 = sha256Hex(record.plan.text);
+    for (StageRecord& stage : record.stages) {
+      stage.log = {sentence(fleet, names)};
+      stage.ranks[0].outputTail = sentence(fleet, names);
+      stage.verdicts[0].detail = sentence(fleet, names);
+      stage.cases[0].params["note"] = {{sentence(fleet, names), sentence(fleet, names)}};
+      stage.measurements[0].labels["part"] = stage.verdicts[0].labels["part"] = sentence(fleet, names);
+    }
+  }
+  return fleet;
+}
+
+/// Where `value` stands in `text`: as a word, or if it is long anywhere. Written apart from the redaction's
+/// own.
+bool standsIn(const std::string& text, const std::string& value) {
+  const auto word = [&](size_t at) {
+    return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+  };
+  for (size_t at = text.find(value); at != std::string::npos; at = text.find(value, at + 1)) {
+    const bool inWord = (at > 0 && word(at - 1)) || word(at + value.size());
+    if (value.size() >= 8 || !inWord) return true;
+  }
+  return false;
+}
+
+std::vector<Record> redact(const NamedFleet& fleet, Redaction& redaction) {
+  for (const Record& record : fleet.records) redaction.collect(record);
+  const Status named = redaction.name();
+  EXPECT_TRUE(named.ok()) << (named.ok() ? "" : named.error().text());
+  std::vector<Record> out;
+  for (const Record& record : fleet.records) {
+    auto redacted = redaction.apply(record, sha256Hex(recordText(record)));
+    EXPECT_TRUE(redacted.ok()) << (redacted.ok() ? "" : redacted.error().text());
+    if (redacted.ok()) out.push_back(std::move(*redacted));
+  }
+  return out;
+}
+
+TEST(Redaction, LeavesNoValueInAnyOutput) {
+  const testing::TemplatesFolder templates;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    const NamedFleet fleet = namedFleet(seed);
+    Redaction redaction(kAll);
+    for (const Record& record : redact(fleet, redaction)) {
+      std::vector<std::string> outputs = {recordText(record), renderSummary(record, false, 100)};
+      for (const Format& format : formats()) outputs.push_back(format.render(record));
+      const auto html = renderHtml(record, sha256Hex(outputs[0]), templates.path());
+      ASSERT_TRUE(html.ok());
+      outputs.push_back(*html);
+      for (const std::string& output : outputs) {
+        EXPECT_NE(lowerCase(output).find("redacted"), std::string::npos) << output.substr(0, 80);
+        for (const std::string& value : fleet.values)
+          EXPECT_FALSE(standsIn(output, value)) << value << " in " << output.substr(0, 40);
+      }
+    }
+  }
+}
+
+TEST(Redaction, GivesOneNameOnePseudonymInAllRecords) {
+  const NamedFleet fleet = namedFleet(99);
+  Redaction redaction(kAll);
+  const auto records = redact(fleet, redaction);
+  ASSERT_EQ(records.size(), fleet.records.size());
+  std::map<std::string, std::string> before;
+  for (size_t i = 0; i < records.size(); ++i)
+    for (size_t d = 0; d < 8; ++d)
+      for (const char* key : {"serial", "uuid"}) {
+        const std::string was = fleet.records[i].inventory["devices"][d][key],
+                          is = records[i].inventory["devices"][d][key];
+        EXPECT_EQ(before.try_emplace(is, was).first->second, was);
+        EXPECT_NE(is, was);
+      }
+}
+
+TEST(Redaction, GoesOnWithAnEarlierMap) {
+  const NamedFleet fleet = namedFleet(7);
+  Redaction first(kAll), second(kAll);
+  const auto before = redact(fleet, first);
+  ASSERT_TRUE(second.take(first.toJson()).ok());
+  NamedFleet larger = namedFleet(8);
+  larger.records.insert(larger.records.begin(), fleet.records.begin(), fleet.records.end());
+  const auto after = redact(larger, second);
+  ASSERT_GE(after.size(), before.size());
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(recordText(after[i]), recordText(before[i]));
+}
+
+TEST(Redaction, KeepsEverySampleAndTheVerdict) {
+  const NamedFleet fleet = namedFleet(3);
+  Redaction redaction(kAll);
+  const auto records = redact(fleet, redaction);
+  ASSERT_EQ(records.size(), fleet.records.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Record &was = fleet.records[i], &is = records[i];
+    EXPECT_TRUE(checkRecord(is).ok());
+    EXPECT_EQ(is.acceptance, was.acceptance);
+    EXPECT_EQ(is.redacted.fromSha256, sha256Hex(recordText(was)));
+    for (size_t s = 0; s < was.stages.size(); ++s)
+      for (size_t m = 0; m < was.stages[s].measurements.size(); ++m)
+        EXPECT_EQ(is.stages[s].measurements[m].samples, was.stages[s].measurements[m].samples);
+  }
+}
+
+TEST(Redaction, WritesHostListsOut) {
+  Record record = healthyRecord();
+  record.node = "rack7-n17";
+  record.runId = "x";
+  record.inventory["host"]["name"] = record.node;
+  record.plan.text += "# rack7-n[17,18]\n";
+  record.plan.sha256 = sha256Hex(record.plan.text);
+  record.environment["SLURM_JOB_NODELIST"] = "rack7-n[16-18]";
+  Redaction redaction(kAll);
+  redaction.collect(record);
+  ASSERT_TRUE(redaction.name().ok());
+  const auto redacted = redaction.apply(record, sha256Hex(""));
+  ASSERT_TRUE(redacted.ok());
+  EXPECT_EQ(redacted->environment.at("SLURM_JOB_NODELIST"), "host0001,host0002,host0003");
+  EXPECT_TRUE(redacted->plan.text.ends_with("# host0002,host0003\n"));
+}
+
+TEST(Redaction, ReplacesOnlyWhatItsRulesName) {
+  const Record record = healthyRecord();
+  Redaction redaction({Secret::kHost});
+  redaction.collect(record);
+  ASSERT_TRUE(redaction.name().ok());
+  const auto redacted = redaction.apply(record, sha256Hex(""));
+  ASSERT_TRUE(redacted.ok());
+  EXPECT_EQ(redacted->node, "host0001");
+  EXPECT_EQ(redacted->inventory["devices"], record.inventory["devices"]);
+}
+
+TEST(Redaction, RefusesANameThatIsAWordOfTheFormat) {
+  Record record = healthyRecord();
+  record.node = "accepted";
+  record.runId = "x";
+  Redaction redaction(kAll);
+  redaction.collect(record);
+  ASSERT_TRUE(redaction.name().ok());
+  const auto redacted = redaction.apply(record, sha256Hex(""));
+  ASSERT_FALSE(redacted.ok());
+  EXPECT_NE(redacted.error().text().find("also a word that the record needs"), std::string::npos);
+}
+
+TEST(Redaction, ChoosesPseudonymsThatAreNoNamesThemselves) {
+  Record record = healthyRecord();
+  record.node = "host0001";
+  record.runId = "x";
+  Redaction redaction(kAll);
+  redaction.collect(record);
+  redaction.addWord("host0002");  // not replaced: no rule for words
+  ASSERT_TRUE(redaction.name().ok());
+  const auto redacted = redaction.apply(record, sha256Hex(""));
+  ASSERT_TRUE(redacted.ok());
+  EXPECT_EQ(redacted->node, "host0002");
+}
+
+}  // namespace
+}  // namespace muster
