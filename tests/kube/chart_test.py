@@ -86,6 +86,17 @@ class Chart(unittest.TestCase):
             for thing in things:
                 api_server.validate(thing)
 
+    def test_kubectl_creates_and_deletes_every_example(self):
+        with tempfile.TemporaryDirectory() as folder:
+            api = api_server.ApiServer(folder)
+            self.addCleanup(api.close)
+            for things in [things for values, things in self.matrix][:len(EXAMPLES)]:
+                text = yaml.safe_dump_all(things)
+                for verb in ("create", "delete"):
+                    tools.run("kubectl", "--kubeconfig", api.kubeconfig, verb, "--filename", "-", *(["--wait=false"] if verb == "delete" else []), input=text)
+                    kept = sum(len(api.store.list(kind[0])) for kind in api_server.KINDS) - 1  # the namespace
+                    self.assertEqual(kept, len(things) if verb == "create" else 0)
+
     def test_lint_finds_nothing(self):
         tools.run("helm", "lint", "--strict", tools.CHART)
         for path in EXAMPLES:
