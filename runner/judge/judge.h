@@ -70,6 +70,11 @@ struct StageEvidence {
   /// contradicts them does not apply to that case; one that no case can meet is an error if it is the plan's
   /// and left out otherwise.
   std::map<std::string, Labels> caseLabels;
+  /// One of a sweep over the number of nodes: what is expected of another size of group is the other stages'.
+  bool sweep = false;
+  /// Then how many ranks this group and the smaller ones have; empty where nodes have different numbers of
+  /// them.
+  std::set<int> groupRanks;
 };
 
 /// What verdicts rest on besides the stage itself.

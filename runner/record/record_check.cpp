@@ -92,8 +92,13 @@ RecordClaim claimOf(const Record& record) {
 }
 
 /// A stage with a faulty component never passes, whatever its cases say; so no such run is accepted either.
+/// No member of a group is idle.
 Status checkGroups(const Record& record) {
   for (const auto& stage : record.stages) {
+    const int nodes = stage.group.is_object() ? stage.group.value("nodes", 0) : 0;
+    if (const std::string why = idleContradiction(stage.state, stage.scope, nodes, record.nodeRank);
+        !why.empty())
+      return contradiction(fmt::format("stage {}: {}", printable(stage.name, 80), why));
     const std::string faulty = faultyComponent(stage);
     const bool failed = std::any_of(stage.verdicts.begin(), stage.verdicts.end(),
                                     [](const Verdict& v) { return v.outcome == Outcome::kError; });
@@ -179,6 +184,12 @@ bool runIdFits(const std::string& id, const std::string& node, double started) {
 
 bool isOwnStage(std::string_view name) {
   return name.starts_with("muster:");
+}
+
+std::string idleContradiction(StageState state, Scope scope, int groupNodes, int nodeRank) {
+  if (state != StageState::kIdle || (scope == Scope::kCluster && groupNodes > 0 && nodeRank >= groupNodes))
+    return "";
+  return fmt::format("it is idle on node {}, which belongs to its group of {} nodes", nodeRank, groupNodes);
 }
 
 std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted) {

@@ -25,6 +25,10 @@ bool runIdFits(const std::string& id, const std::string& node, double started);
 /// Whether a stage of this name is Muster's own: no plan has it.
 bool isOwnStage(std::string_view name);
 
+/// Why a stage cannot be idle on this node; empty: it can, or is not. Only a cluster stage's group leaves out
+/// nodes, and only its last ones.
+std::string idleContradiction(StageState state, Scope scope, int groupNodes, int nodeRank);
+
 /// How the stages of a record differ from those that it must hold, for a sentence: "stage gemm of its plan is
 /// missing"; empty: they do not. Muster's own stages ("muster:run") may be there beside them.
 std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted);

@@ -375,6 +375,9 @@ class RecordReader::Impl {
     const StageSummary& stage = node.stages.back();
     if (stage.state != StageState::kRan && stage.accounting.of(Outcome::kDeferred) > 0)
       failures_.fail("", "edited: it did not run, but has deferred check results");
+    if (const std::string why = idleContradiction(stage.state, stage.scope, stage.groupNodes, node.nodeRank);
+        !why.empty())
+      failures_.fail("", "edited: " + why);
     for (size_t i = 0; i + 1 < node.stages.size(); ++i)
       if (node.stages[i].name == stage.name) failures_.fail("name", "edited: two stages have this name");
   }

@@ -42,7 +42,7 @@ void addTo(Accounting& sum, const Accounting& accounting) {
 }
 
 /// Judges one stage again; with a profile, its expectations take the place of those of the record's profile.
-Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext& context, const Waivers& waivers,
+Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext context, const Waivers& waivers,
                   const WaivedNode& node, Accounting& sum) {
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
   if (profile != nullptr) {
@@ -163,8 +163,10 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   Accounting accounting;
   MUSTER_TRY(const Waivers waivers, waiversInForce(record, options.waivers));
   const WaivedNode node = waivedNode(record);
+  const size_t devices = record.inventory.value("devices", Json::array()).size();
   for (StageRecord& stage : record.stages)
-    MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, context, waivers, node, accounting));
+    MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, contextOf(stage, devices, context),
+                               waivers, node, accounting));
   if (auto unmatched = settleWaivers(record, waivers)) {
     addTo(accounting, unmatched->accounting);
     record.stages.push_back(std::move(unmatched->record));
