@@ -34,6 +34,7 @@ struct Arguments {
   ExplainOptions explain;
   InitOptions init;
   JudgeOptions judge;
+  CaptureOptions capture;
   BaselineOptions baseline;
   SlurmOptions slurm;
   CheckOptions check;
@@ -230,6 +231,15 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   judge->add_flag("--strict", a.judge.strict, "measurements without a limit block acceptance");
   judge->footer(kJudgeExamples);
   return judge;
+}
+
+CLI::App* addCapture(CLI::App& app, CaptureOptions& o) {
+  CLI::App* capture = app.add_subcommand("capture", "write a record's values as a scenario for --simulate");
+  capture->add_option("record", o.record, "record.json")->required();
+  capture->add_option("--out", o.out, "the scenario's file")->type_name("FILE")->capture_default_str();
+  capture->add_option("--name", o.name, "name of the scenario (default: that of the file)");
+  capture->footer(kCaptureExamples);
+  return capture;
 }
 
 CLI::App* addImport(CLI::App& app, ImportOptions& o) {
@@ -430,6 +440,7 @@ int muster(int argc, char** argv) {
   CLI::App* explain = addExplain(app, a.explain);
   CLI::App* init = addInit(app, a.init);
   CLI::App* judge = addJudge(app, a);
+  CLI::App* capture = addCapture(app, a.capture);
   CLI::App* report =
       app.add_subcommand("report", "show the summary of a record, or render its reports again");
   report->add_option("record", a.report.record, "record.json")->required();
@@ -470,6 +481,7 @@ int muster(int argc, char** argv) {
   if (explain->parsed()) return exitCode(explainCommand(a.explain));
   if (init->parsed()) return exitCode(initCommand(a.init));
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
+  if (capture->parsed()) return exitCode(captureCommand(a.capture));
   a.import.command = a.run.command;
   if (import->parsed()) return exitCode(importCommand(a.import));
   if (fleet->parsed()) return exitCode(fleetCommand(a.fleet));
