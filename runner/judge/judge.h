@@ -128,6 +128,7 @@ struct DecisionInput {
   bool allowUnknownSku = false;
   bool noGpuSkip = false;     ///< no device was found and --no-gpu=skip was given
   bool flakyAllowed = false;  ///< every flaky verdict's stage allows it
+  bool onlyIdle = false;      ///< the node was idle in every stage of the plan
   /// What of the plan alone was run, as a reason; empty: all of it. Stands for one required skip
   /// (kSelectionStage), which blocks acceptance also where nobody fills this in.
   std::string partial;

@@ -137,6 +137,18 @@ TEST_F(Sweep, LimitsHoldInTheGroupOfTheirSize) {
   EXPECT_THAT(check.err + check.out, HasSubstr("no group of this stage has nodes = \"3\""));
 }
 
+/// The inventory alone accepts no node.
+TEST_F(Sweep, ANodeThatIsIdleInEveryStageIsNotAccepted) {
+  std::string text = sweepPlan("[1]");
+  text.erase(text.find("[[stage]]\nname = \"after\""));
+  EXPECT_EQ(run(text, 2).exitCode, 3);
+  EXPECT_EQ(record(0).acceptance, Acceptance::kAccepted);
+  EXPECT_EQ(record(1).acceptance, Acceptance::kIncomplete);
+  EXPECT_THAT(record(1).reasons, Contains(HasSubstr("the node was idle in every stage of the plan")));
+  EXPECT_EQ(fleet(2).exitCode, 3);
+  EXPECT_EQ(runMuster({"judge", (dir_.path() / "run/sim-node-0001/record.json").string()}).exitCode, 3);
+}
+
 /// Two runs of two nodes are no run of four.
 TEST_F(Sweep, AFleetNeedsTheGroupsThatItHasNodesFor) {
   const std::string text = sweepPlan("[2, 4, \"all\"]");

@@ -388,6 +388,13 @@ class RecordReader::Impl {
     });
   }
 
+  [[nodiscard]] bool isIdle(const NodeSummary& node) const {
+    std::vector<StageState> states;
+    for (const StageSummary& stage : node.stages)
+      if (!isOwnStage(names_.texts[stage.name])) states.push_back(stage.state);
+    return isOnlyIdle(states);
+  }
+
   [[nodiscard]] Status check(const NodeSummary& node) const {
     const std::string why = contradictionIn(RecordClaim{.acceptance = node.acceptance,
                                                         .exitCode = node.exitCode,
@@ -401,6 +408,7 @@ class RecordReader::Impl {
                                                         .nodeCount = node.nodeCount,
                                                         .partial = !node.partial.empty(),
                                                         .selectionStage = hasSelectionStage(node),
+                                                        .onlyIdle = isIdle(node),
                                                         .said = node.accounting,
                                                         .found = stages_.counted()});
     return why.empty() ? Status() : damaged("edited or truncated: " + why);

@@ -23,6 +23,7 @@
 #include "runner/judge/exit_code.h"
 #include "runner/plan/lua/predicate.h"
 #include "runner/record/evidence_json.h"
+#include "runner/record/record_check.h"
 #include "runner/sku/network_peaks.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
@@ -69,6 +70,7 @@ void decideAgain(Record& record, const Accounting& accounting) {
   input.noGpuSkip = record.acceptance == Acceptance::kNoGpu;
   input.unknownSku = record.profile.name.empty();
   input.allowUnknownSku = record.allowUnknownSku;
+  input.onlyIdle = isOnlyIdle(record.stages);
   input.flakyAllowed = std::all_of(record.stages.begin(), record.stages.end(), [](const StageRecord& stage) {
     bool allowed = false;
     JsonReader(stage.evidence, "evidence").optional("allow_flaky", allowed);

@@ -20,6 +20,7 @@
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/record/evidence_json.h"
+#include "runner/record/record_check.h"
 #include "runner/record/record_mac.h"
 #include "runner/system/files.h"
 
@@ -377,6 +378,7 @@ void NodeRun::decideAll() {
   input.unknownSku = !profile_.has_value();
   input.allowUnknownSku = plan.allowUnknownSku;
   input.noGpuSkip = inventory_.noGpu && setup_.options->noGpuSkip;
+  input.onlyIdle = isOnlyIdle(record_.stages);
   input.flakyAllowed =
       std::all_of(record_.stages.begin(), record_.stages.end(), [&](const StageRecord& record) {
         const bool flaky = std::any_of(record.verdicts.begin(), record.verdicts.end(),

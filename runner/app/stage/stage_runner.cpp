@@ -239,8 +239,7 @@ Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const J
 }
 
 JudgeContext contextOf(const StageRecord& stage, size_t devices, JudgeContext context) {
-  if (stage.group.is_object() && stage.state == StageState::kRan)
-    addNetworkPeaks(0, 0, devices, stage.group.value("nodes", 1), context.peaks);
+  if (const int nodes = groupNodesIn(stage); nodes > 0) addNetworkPeaks(0, 0, devices, nodes, context.peaks);
   return context;
 }
 
