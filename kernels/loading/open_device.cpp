@@ -32,6 +32,7 @@ Result<std::unique_ptr<Backend>> openBackend(const Json& context) {
     JsonReader inner(*node, "context.node");
     inner.read("rank", options.nodeRank);
     inner.read("count", options.nodeCount);
+    inner.optional("run_count", options.nodeCount);
     MUSTER_CHECK_OK(inner.status());
   }
   MUSTER_CHECK_OK(reader.status());

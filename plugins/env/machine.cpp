@@ -69,6 +69,7 @@ Result<Machine> openMachine(const Json& context) {
     JsonReader node(context["node"], "context.node");
     node.optional("rank", options.nodeRank);
     node.optional("count", options.nodeCount);
+    node.optional("run_count", options.nodeCount);
     MUSTER_CHECK_OK(node.status());
   }
   if (worldSize > 1 && context.contains("device") && context["device"].is_object())

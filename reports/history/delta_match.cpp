@@ -43,18 +43,33 @@ const NodeSummary* likeOf(const DeltaInput& input, const NodeSummary& node) {
   return nullptr;
 }
 
-/// A stage over several nodes that now met nobody proves nothing of them.
+/// Whether the run had no group of this stage that its node was in.
+bool hadNoPart(const StageSummary& stage) {
+  return stage.state == StageState::kIdle || (stage.state == StageState::kSkipped && stage.groupNodes > 0);
+}
+
+/// A stage over several nodes that now met nobody, or had no part in it, proves nothing of them.
 std::string aloneInGroup(const DeltaInput& input, const NodeSummary& node,
                          const std::vector<size_t>& accepted) {
   for (const StageSummary& stage : node.stages) {
-    if (stage.scope != Scope::kCluster || stage.state != StageState::kRan || stage.groupNodes > 1) continue;
+    const bool alone = stage.state == StageState::kRan && stage.groupNodes <= 1;
+    if (stage.scope != Scope::kCluster || !(alone || hadNoPart(stage))) continue;
     for (const size_t i : accepted)
-      for (const StageSummary& before : input.records.nodes[i].stages)
-        if (before.name == stage.name && before.groupNodes > 1)
+      for (const StageSummary& before : input.records.nodes[i].stages) {
+        if (before.name != stage.name || before.state != StageState::kRan) continue;
+        const std::string& name = input.records.names->texts[stage.name];
+        if (hadNoPart(stage))
+          return fmt::format(
+              "stage {} had no group with this node, and one of {} nodes when the fleet was accepted; run it "
+              "on as "
+              "many nodes again, this one among the first",
+              name, before.groupNodes);
+        if (before.groupNodes > 1)
           return fmt::format(
               "stage {} met no other node, and {} nodes when the fleet was accepted; run it together with at "
               "least one more (`muster run PLAN --scope cluster`)",
-              input.records.names->texts[stage.name], before.groupNodes);
+              name, before.groupNodes);
+      }
   }
   return "";
 }

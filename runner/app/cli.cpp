@@ -37,6 +37,7 @@ struct Arguments {
   ExplainOptions explain;
   InitOptions init;
   JudgeOptions judge;
+  CaptureOptions capture;
   BaselineOptions baseline;
   SlurmOptions slurm;
   KubeOptions kube;
@@ -301,6 +302,15 @@ CLI::App* addRma(CLI::App& app, RmaOptions& o) {
   return rma;
 }
 
+CLI::App* addCapture(CLI::App& app, CaptureOptions& o) {
+  CLI::App* capture = app.add_subcommand("capture", "write a record's values as a scenario for --simulate");
+  capture->add_option("record", o.record, "record.json")->required();
+  capture->add_option("--out", o.out, "the scenario's file")->type_name("FILE")->capture_default_str();
+  capture->add_option("--name", o.name, "name of the scenario (default: that of the file)");
+  capture->footer(kCaptureExamples);
+  return capture;
+}
+
 CLI::App* addImport(CLI::App& app, ImportOptions& o) {
   CLI::App* import = app.add_subcommand("import", "judge results of other tools; Muster measures nothing");
   import->add_option("files", o.files, "files that other tools wrote")->required();
@@ -484,6 +494,7 @@ int muster(int argc, char** argv) {
   CLI::App* explain = addExplain(app, a.explain);
   CLI::App* init = addInit(app, a.init);
   CLI::App* judge = addJudge(app, a);
+  CLI::App* capture = addCapture(app, a.capture);
   CLI::App* report = addReport(app, a.report);
   CLI::App* rma = addRma(app, a.rma);
   CLI::App* compare = addCompare(app, a.compare);
@@ -520,6 +531,7 @@ int muster(int argc, char** argv) {
   if (explain->parsed()) return exitCode(explainCommand(a.explain));
   if (init->parsed()) return exitCode(initCommand(a.init));
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
+  if (capture->parsed()) return exitCode(captureCommand(a.capture));
   a.import.command = a.run.command;
   if (import->parsed()) return exitCode(importCommand(a.import));
   if (fleet->parsed()) return exitCode(fleetCommand(a.fleet));

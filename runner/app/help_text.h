@@ -109,6 +109,14 @@ Examples:
     --min 'compute.gemm_throughput{dtype=bf16}=620 TFLOP/s' --min 'memory.bandwidth{op=copy}=2.7 TB/s'
   muster init my-cpu --sku host)";
 
+inline constexpr const char* kCaptureExamples = R"(
+The scenario has the node's inventory without serial numbers, the rates of its best device, and how much slower each
+other one was. Failures that a scenario cannot show are listed.
+
+Examples:
+  muster capture runs/n17/record.json --out n17.toml                  record what this node reached
+  muster run plans/node-full.toml --simulate n17.toml                 try other limits on it, without the node)";
+
 inline constexpr const char* kJudgeExamples = R"(
 Writes a new record; the old one is not changed. The new record states its source record, the time and the tool version.
 `muster fleet` accepts it only with --allow-rejudged. Exit code: that of the new verdict, see `muster --help`.

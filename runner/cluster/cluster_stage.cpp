@@ -210,6 +210,8 @@ RoundResult roundResult(const ClusterAgreement::Answers& answers, size_t runs) {
   add([&](size_t run) { return ended.count(run) == 0; });
   // All runs ended, and then a rank failed: that invalidates all its results.
   add([](size_t) { return true; });
+  // Nodes without ranks cannot tell by themselves that nothing is left to start.
+  result.again = result.again && ended.size() + result.failed.size() < runs;
   return result;
 }
 
@@ -277,6 +279,28 @@ Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<
   for (const Json& id : decision)
     if (id.is_string()) cases.insert(id.get<std::string>());
   return cases;
+}
+
+std::string ClusterStage::attend(const Course& course) {
+  std::string faulty;
+  size_t cases = course.cases;
+  for (int attempt = 1; attempt <= course.attempts && cases > 0; ++attempt) {
+    const size_t runs = cases * static_cast<size_t>(course.repeat);
+    bool again = true;
+    for (int start = 0; again; ++start) {
+      RoundSight sight;
+      sight.interrupted = link_.options().cancelled->load();
+      for (size_t run = 0; run < runs; ++run) sight.ended.insert(run);
+      beginRound(attempt, start);
+      const RoundVerdict verdict = endRound(sight, runs, course.timeout);
+      if (faulty.empty()) faulty = verdict.culprit;
+      again = verdict.again;
+    }
+    if (attempt == course.attempts || link_.options().cancelled->load()) break;
+    const auto agreed = retries(attempt, {}, faulty);
+    cases = agreed.ok() ? agreed->size() : 0;
+  }
+  return leave(faulty);
 }
 
 std::string ClusterStage::leave(const std::string& faulty) {

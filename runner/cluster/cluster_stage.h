@@ -66,6 +66,16 @@ class ClusterStage {
   /// was lost or a component was found faulty (`faulty`, empty: none): such a stage cannot pass any more.
   Result<std::set<std::string>> retries(int attempt, const std::set<std::string>& mine,
                                         const std::string& faulty);
+  /// What a stage tries, as all its nodes know it beforehand.
+  struct Course {
+    int attempts = 1;
+    int repeat = 1;
+    size_t cases = 1;
+    double timeout = 0;  ///< seconds, of one attempt
+  };
+  /// Of a node without ranks in the group, after enter(0): answers what its nodes ask each other, until all
+  /// leave. Returns whom they found faulty; empty: nobody.
+  std::string attend(const Course& course);
   /// Waits until all members have done their part of the stage. Returns `faulty`, or what another node found,
   /// or whom this question lost; empty: all have left in good order.
   std::string leave(const std::string& faulty);

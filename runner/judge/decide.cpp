@@ -61,6 +61,8 @@ Reasons gaps(const DecisionInput& in) {
   if (in.unknownSku && !in.allowUnknownSku)
     reasons.emplace_back(
         "the SKU is unknown, so no limits apply; add a profile, or set allow_unknown_sku = true");
+  if (in.onlyIdle)
+    reasons.emplace_back("the node was idle in every stage of the plan; end its lists of nodes with \"all\"");
   if (judged(in.accounting) == 0) reasons.emplace_back("no measurement was checked");
   return reasons;
 }

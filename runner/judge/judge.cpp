@@ -29,7 +29,8 @@ Verdict emptyVerdict(const StageEvidence& evidence, Outcome outcome) {
 
 /// The one verdict of a stage that did not run here.
 StageJudgement judgeNotRun(const StageEvidence& evidence) {
-  const Outcome outcome = evidence.state == StageState::kSkipped     ? Outcome::kSkipped
+  const bool skipped = evidence.state == StageState::kSkipped || evidence.state == StageState::kIdle;
+  const Outcome outcome = skipped                                    ? Outcome::kSkipped
                           : evidence.state == StageState::kElsewhere ? Outcome::kElsewhere
                                                                      : Outcome::kError;
   StageJudgement judgement;

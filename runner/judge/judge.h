@@ -70,6 +70,11 @@ struct StageEvidence {
   /// contradicts them does not apply to that case; one that no case can meet is an error if it is the plan's
   /// and left out otherwise.
   std::map<std::string, Labels> caseLabels;
+  /// One of a sweep over the number of nodes: what is expected of another size of group is the other stages'.
+  bool sweep = false;
+  /// Then how many ranks this group and the smaller ones have; empty where nodes have different numbers of
+  /// them.
+  std::set<int> groupRanks;
 };
 
 /// What verdicts rest on besides the stage itself.
@@ -123,6 +128,7 @@ struct DecisionInput {
   bool allowUnknownSku = false;
   bool noGpuSkip = false;     ///< no device was found and --no-gpu=skip was given
   bool flakyAllowed = false;  ///< every flaky verdict's stage allows it
+  bool onlyIdle = false;      ///< the node was idle in every stage of the plan
   /// What of the plan alone was run, as a reason; empty: all of it. Stands for one required skip
   /// (kSelectionStage), which blocks acceptance also where nobody fills this in.
   std::string partial;

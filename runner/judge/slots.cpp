@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "runner/core/text.h"
@@ -176,7 +177,10 @@ class Lister {
       if (bytes_ > kMostVerdictBytes) return;  // nothing of this is kept
       wanted |= listOnCase(e, *caseRank);
     }
-    if (slots_.size() == before && !wanted && isPlans(e))
+    if (slots_.size() > before || wanted) return;
+    if (isOfOtherGroup(e, evidence_))
+      ofOtherGroups_.insert(e.metric);
+    else if (isPlans(e))
       add({.expectation = &e,
            .fixed = Outcome::kError,
            .detail = fmt::format("no measurement for {}: no case of this stage can carry these labels",
@@ -314,7 +318,7 @@ class Lister {
              .group = group.get(),
              .fixed = Outcome::kError,
              .detail = "no valid measurement: " + problem});
-      else if (!group->informational)
+      else if (!group->informational || ofOtherGroups_.count(group->metric) > 0)
         add({.caseRank = caseRank, .group = group.get(), .fixed = Outcome::kUnjudged, .detail = ""});
     }
   }
@@ -348,6 +352,7 @@ class Lister {
   std::map<std::pair<std::string, Outcome>, Follower> followers_;  ///< by case
   std::set<const CaseRank*> spoken_;
   std::set<const Group*> covered_;
+  std::set<std::string> ofOtherGroups_;  ///< metrics with an expectation that isOfOtherGroup()
 };
 
 }  // namespace
@@ -364,6 +369,24 @@ bool canCarry(const Labels& known, const Labels& where) {
 
 std::vector<Slot> listSlots(const EvidenceIndex& index) {
   return Lister(index).list();
+}
+
+bool isOfOtherGroup(const Expectation& e, const StageEvidence& evidence) {
+  if (!evidence.sweep) return false;
+  // Each case of the stage has the same; what is sampled beside it has none.
+  const auto differs = [&](const char* label) {
+    const auto wanted = e.where.find(label);
+    if (wanted == e.where.end()) return false;
+    return std::any_of(evidence.caseLabels.begin(), evidence.caseLabels.end(), [&](const auto& labels) {
+      const auto own = labels.second.find(label);
+      return own != labels.second.end() && own->second != wanted->second;
+    });
+  };
+  if (differs("nodes")) return true;
+  if (!differs("ranks")) return false;
+  const int ranks = std::atoi(e.where.at("ranks").c_str());
+  const auto& known = evidence.groupRanks;
+  return known.empty() || ranks > *known.rbegin() || known.count(ranks) > 0;
 }
 
 }  // namespace muster

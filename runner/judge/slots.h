@@ -32,4 +32,8 @@ std::vector<Slot> listSlots(const EvidenceIndex& index);
 /// `op`.
 bool canCarry(const Labels& known, const Labels& where);
 
+/// Whether an expectation is about another size of group than this one of a sweep: a larger one, or one that
+/// the sweep has. No other is excused.
+bool isOfOtherGroup(const Expectation& e, const StageEvidence& evidence);
+
 }  // namespace muster

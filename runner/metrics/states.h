@@ -14,10 +14,10 @@ constexpr std::array<const char*, 3> namesOf(Scope) {
   return {"device", "node", "cluster"};
 }
 
-/// Whether a stage ran here at all.
-enum class StageState { kRan, kSkipped, kElsewhere, kError };
-constexpr std::array<const char*, 4> namesOf(StageState) {
-  return {"ran", "skipped", "elsewhere", "error"};
+/// Whether a stage ran here at all. Idle: its group is one of other nodes, as the plan says.
+enum class StageState { kRan, kSkipped, kElsewhere, kError, kIdle };
+constexpr std::array<const char*, 5> namesOf(StageState) {
+  return {"ran", "skipped", "elsewhere", "error", "idle"};
 }
 
 /// How the process of one rank ended.

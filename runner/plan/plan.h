@@ -49,11 +49,13 @@ struct Stage {
   std::string test;
   std::vector<std::string> needs;
   Scope scope = Scope::kDevice;
-  double timeout = 300;  ///< seconds, for one attempt of all cases
-  int repeat = 1;        ///< runs of each case; a verdict rests on all samples
-  int attempts = 1;      ///< tries of a failed case
-  int ranks = 0;         ///< 0: one per device
-  bool required = true;  ///< a skip blocks acceptance
+  double timeout = 300;    ///< seconds, for one attempt of all cases
+  int repeat = 1;          ///< runs of each case; a verdict rests on all samples
+  int attempts = 1;        ///< tries of a failed case
+  int ranks = 0;           ///< 0: one per device
+  int nodes = 0;           ///< cluster scope: its group has so many nodes, the run's first; 0: all of them
+  std::vector<int> sweep;  ///< `nodes` of all stages that the plan wrote as one (0: all); empty: it is one
+  bool required = true;    ///< a skip blocks acceptance
   bool allowFlaky = false;
   std::vector<Case> cases;                ///< at least one
   std::vector<Expectation> expectations;  ///< the plan's own; profile and standing ones join at run time

@@ -11,6 +11,7 @@
 #include "runner/inputs/expectation_sets.h"
 #include "runner/metrics/expectation_reader.h"
 #include "runner/plan/cases.h"
+#include "runner/plan/node_groups.h"
 
 namespace muster {
 namespace {
@@ -93,6 +94,11 @@ class ExpectReader {
   /// judged. The value is written as that case writes it. Parameters that a profile may still fix are left to
   /// the run.
   void settleLabel(const Expectation& expectation, const std::string& label, std::string& value) {
+    if (label == kNodesLabel && !canHaveNodes(stage_, value))
+      return complain("where.nodes",
+                      fmt::format("where: no group of this stage has nodes = \"{}\", so `{}` would "
+                                  "never be judged; see its nodes",
+                                  printable(value, 80), expectation.metric));
     const ParamSpec* spec = test_ == nullptr ? nullptr : test_->param(label);
     if (spec == nullptr || spec->type == ParamType::kList || stage_.cases.empty()) return;
     const auto wanted = convertParam(*spec, asWritten(*spec, value));

@@ -4,6 +4,7 @@
 
 #include "runner/inputs/toml_input.h"
 #include "runner/plan/loader.h"
+#include "runner/plan/node_groups.h"
 #include "runner/plan/plan.h"
 
 namespace muster {
@@ -15,7 +16,8 @@ std::vector<std::string> namesIn(const std::optional<PlanDocument>& document) {
   for (const Json& stage : document->root["stage"]) {
     const auto name = stage.is_object() ? stage.find("name") : stage.end();
     if (!stage.is_object() || name == stage.end() || !name->is_string()) return {};
-    names.push_back(name->get<std::string>());
+    for (std::string& one : sweepNames(name->get<std::string>(), stage.value("nodes", Json())))
+      names.push_back(std::move(one));
   }
   return names;
 }

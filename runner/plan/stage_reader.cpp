@@ -9,14 +9,15 @@
 
 #include "runner/core/duration.h"
 #include "runner/core/text.h"
+#include "runner/plan/node_groups.h"
 #include "runner/plan/stage_expectations.h"
 
 namespace muster {
 namespace {
 
-const std::vector<std::string> kStageKeys = {"name",        "plugin", "test",     "needs", "scope",
-                                             "timeout",     "repeat", "attempts", "ranks", "required",
-                                             "allow_flaky", "params", "matrix",   "expect"};
+const std::vector<std::string> kStageKeys = {"name",     "plugin",      "test",     "needs",  "scope",
+                                             "timeout",  "repeat",      "attempts", "ranks",  "nodes",
+                                             "required", "allow_flaky", "params",   "matrix", "expect"};
 constexpr int kMostRepeats = 1000;
 constexpr int kMostAttempts = 10;
 constexpr int kMostRanks = 4096;
@@ -52,6 +53,7 @@ class StageReader {
     table_.refuseUnknown(kStageKeys, [this](const std::string& key) { return paramHint(key); });
     readNeeds();
     readScope();
+    readSweep(table_, stage_);
     readTimeout();
     readCounts(table_, stage_);
     if (test_ != nullptr)
@@ -179,6 +181,7 @@ void describeStage(TableSchema& schema) {
   table.describe("needs", schema::list({{"type", "string"}, {"minLength", 1}}, 0));
   std::string scope;
   readScopeName(table, scope);
+  readSweep(table, ignored);
   table.describe("timeout", schema::quantity("s", {kTimeouts.least, kTimeouts.most}));
   readCounts(table, ignored);
   table.refuseUnknown(kStageKeys);

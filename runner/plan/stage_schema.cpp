@@ -99,6 +99,8 @@ Json stageSchema(const Catalog& catalog) {
   }
   stage.addRule(schema::when(not_({{"required", {"plugin"}}}),
                              {{"properties", {{"test", schema::choice(qualified)}}}}));
+  stage.addRule(schema::when(schema::has("nodes"),
+                             {{"required", {"scope"}}, {"properties", {{"scope", constant("cluster")}}}}));
   stage.add("plugin", schema::choice(plugins));
   stage.add("test", schema::anyOf({schema::choice(qualified), schema::choice(plain)}));
   stage.add("params", anyParams(catalog));

@@ -12,6 +12,7 @@
 #include "runner/inputs/toml_input.h"
 #include "runner/metrics/expectation_schema.h"
 #include "runner/plan/needs.h"
+#include "runner/plan/node_groups.h"
 #include "runner/plan/stage_reader.h"
 #include "runner/plan/stage_schema.h"
 
@@ -110,6 +111,8 @@ void readStages(const PlanDocument& document, TableReader& table, StageContext& 
     plan.stages.push_back(std::move(stage));
   }
   if (!diagnostics.full()) checkNeeds(document, plan.stages, pointers, diagnostics);
+  if (!diagnostics.full()) checkSweeps(document, plan.stages, pointers, kMostStages, diagnostics);
+  if (!diagnostics.hasErrors()) plan.stages = withSweeps(plan.stages);
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ Json evidenceToJson(const StageEvidence& evidence) {
   json["case_metrics"] = evidence.caseMetrics;
   if (!evidence.leaderMetrics.empty()) json["leader_metrics"] = evidence.leaderMetrics;
   json["case_labels"] = evidence.caseLabels;
+  if (evidence.sweep) json["group_ranks"] = evidence.groupRanks;
   for (const ExternalLoad& load : evidence.externalLoad)
     json["external_load"].push_back({{"case", load.caseId},
                                      {"attempt", load.attempt},
@@ -102,6 +103,10 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   std::vector<std::string> leaderMetrics;
   reader.optional("leader_metrics", leaderMetrics);
   evidence.leaderMetrics.insert(leaderMetrics.begin(), leaderMetrics.end());
+  evidence.sweep = reader.has("group_ranks");
+  std::vector<double> groupRanks;
+  reader.optional("group_ranks", groupRanks);
+  for (const double ranks : groupRanks) evidence.groupRanks.insert(static_cast<int>(ranks));
   if (reader.has("external_load"))
     reader.each("external_load", [&](const Json& item, const std::string& at) -> Status {
       MUSTER_TRY(ExternalLoad load, externalLoadFromJson(item, at));

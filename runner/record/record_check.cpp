@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -48,6 +49,7 @@ std::string acceptanceContradiction(const RecordClaim& claim) {
   if (accepted != (claim.exitCode == 0))
     return fmt::format("acceptance is {} and the exit code {}", nameOf(claim.acceptance), claim.exitCode);
   if (!accepted) return "";
+  if (claim.onlyIdle) return "accepted, but the node was idle in every stage";
   const Accounting& counts = claim.said;
   if (!counts.balanced())
     return fmt::format("accepted, but {} check results were expected and {} found", counts.expected,
@@ -87,13 +89,19 @@ RecordClaim claimOf(const Record& record) {
           .nodeCount = record.nodeCount,
           .partial = record.selection.partial(),
           .selectionStage = hasSelectionStage(record),
+          .onlyIdle = isOnlyIdle(record.stages),
           .said = record.accounting,
           .found = recount(record)};
 }
 
 /// A stage with a faulty component never passes, whatever its cases say; so no such run is accepted either.
+/// No member of a group is idle.
 Status checkGroups(const Record& record) {
   for (const auto& stage : record.stages) {
+    const int nodes = groupNodesIn(stage);
+    if (const std::string why = idleContradiction(stage.state, stage.scope, nodes, record.nodeRank);
+        !why.empty())
+      return contradiction(fmt::format("stage {}: {}", printable(stage.name, 80), why));
     const std::string faulty = faultyComponent(stage);
     const bool failed = std::any_of(stage.verdicts.begin(), stage.verdicts.end(),
                                     [](const Verdict& v) { return v.outcome == Outcome::kError; });
@@ -158,6 +166,12 @@ std::string faultyComponent(const StageRecord& stage) {
   return named != stage.group.end() && named->is_string() ? named->get<std::string>() : "";
 }
 
+int groupNodesIn(const StageRecord& stage) {
+  const auto nodes = stage.group.is_object() ? stage.group.find("nodes") : stage.group.end();
+  if (nodes == stage.group.end() || !nodes->is_number_integer()) return 0;
+  return static_cast<int>(std::clamp<int64_t>(nodes->get<int64_t>(), 0, INT32_MAX));
+}
+
 bool isSafeRelativePath(std::string_view path) {
   if (path.empty() || path.front() == '/') return false;
   if (path.find('\0') != std::string_view::npos || path.find('\\') != std::string_view::npos) return false;
@@ -179,6 +193,25 @@ bool runIdFits(const std::string& id, const std::string& node, double started) {
 
 bool isOwnStage(std::string_view name) {
   return name.starts_with("muster:");
+}
+
+std::string idleContradiction(StageState state, Scope scope, int groupNodes, int nodeRank) {
+  if (state != StageState::kIdle || (scope == Scope::kCluster && groupNodes > 0 && nodeRank >= groupNodes))
+    return "";
+  return fmt::format("it is idle on node {}, which belongs to its group of {} nodes", nodeRank, groupNodes);
+}
+
+bool isOnlyIdle(const std::vector<StageState>& states) {
+  const auto count = [&](StageState state) { return std::count(states.begin(), states.end(), state); };
+  return count(StageState::kIdle) > 0 &&
+         count(StageState::kRan) + count(StageState::kElsewhere) + count(StageState::kError) == 0;
+}
+
+bool isOnlyIdle(const std::vector<StageRecord>& stages) {
+  std::vector<StageState> states;
+  for (const StageRecord& stage : stages)
+    if (!isOwnStage(stage.name)) states.push_back(stage.state);
+  return isOnlyIdle(states);
 }
 
 std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted) {

@@ -15,6 +15,9 @@ bool isSafeRelativePath(std::string_view path);
 /// The faulty component that the stage's group names; empty when it has no group or names none.
 std::string faultyComponent(const StageRecord& stage);
 
+/// How many nodes the stage's group has; 0: it has none, or says nothing that can be a number of nodes.
+int groupNodesIn(const StageRecord& stage);
+
 /// The id of a run of `node` that began at `started` (seconds since 1970). It is derived from both, so a
 /// record whose node was renamed or whose start was changed no longer fits its id.
 std::string runIdOf(const std::string& node, double started);
@@ -24,6 +27,15 @@ bool runIdFits(const std::string& id, const std::string& node, double started);
 
 /// Whether a stage of this name is Muster's own: no plan has it.
 bool isOwnStage(std::string_view name);
+
+/// Why a stage cannot be idle on this node; empty: it can, or is not. Only a cluster stage's group leaves out
+/// nodes, and only its last ones.
+std::string idleContradiction(StageState state, Scope scope, int groupNodes, int nodeRank);
+
+/// Whether these stages of a plan, without Muster's own, measured nothing and were left to no other job
+/// because the node was idle in them: what then is known of the node accepts it nowhere.
+bool isOnlyIdle(const std::vector<StageState>& states);
+bool isOnlyIdle(const std::vector<StageRecord>& stages);
 
 /// How the stages of a record differ from those that it must hold, for a sentence: "stage gemm of its plan is
 /// missing"; empty: they do not. Muster's own stages ("muster:run") may be there beside them.
@@ -43,6 +55,7 @@ struct RecordClaim {
   int nodeCount = 0;
   bool partial = false;         ///< it names what --only or --device chose
   bool selectionStage = false;  ///< it holds the stage that then blocks acceptance
+  bool onlyIdle = false;        ///< isOnlyIdle() of its stages
   const Accounting& said;
   Accounting found;
 };

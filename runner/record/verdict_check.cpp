@@ -67,6 +67,8 @@ std::string ofFigures(const VerdictClaim& claim) {
 }  // namespace
 
 std::string contradictionIn(const VerdictClaim& claim) {
+  if (claim.stageState == StageState::kIdle && claim.outcome != Outcome::kSkipped)
+    return "its stage was idle";
   switch (claim.outcome) {
     case Outcome::kElsewhere:
       return claim.stageState == StageState::kElsewhere ? "" : "it is left elsewhere, and its stage is not";

@@ -118,8 +118,8 @@ void ClusterRun::startAll() {
   for (int host = 0; host < hosts.count(); ++host) start(host, host);
 }
 
-int ClusterRun::awaitRank(int host) {
-  const std::string request = fmt::format("walk.rank{}.attempt1", ranks_.at(static_cast<size_t>(host)));
+int ClusterRun::awaitRank(int host, const std::string& stage) {
+  const std::string request = fmt::format("{}.rank{}.attempt1", stage, ranks_.at(static_cast<size_t>(host)));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(40);
   while (std::chrono::steady_clock::now() < end) {
     for (const int pid : hosts.processes(host, request)) {

@@ -43,7 +43,7 @@ class ClusterRun {
   /// Sends the host's runner a signal; its ranks get none.
   void signal(int host, int signal) const;
   /// Waits until the walk's rank on this host runs, and a moment more; returns its process.
-  int awaitRank(int host);
+  int awaitRank(int host, const std::string& stage = "walk");
   /// Waits for all ends, or for one.
   void finish();
   void finish(int host);

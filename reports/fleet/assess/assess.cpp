@@ -104,6 +104,37 @@ std::vector<std::string> unreportedGroups(const FleetRecords& records, const Fle
   return reasons;
 }
 
+/// Sizes of groups that the plan asks for and that the fleet has nodes enough for, but no run had; and nodes
+/// that say they were idle in a group of another size than its members do.
+std::vector<std::string> missingGroups(const FleetRecords& records, const FleetNodes& nodes) {
+  struct Sweep {
+    int wanted = 0;           ///< nodes, of a group that a run was too small for
+    std::set<int> ran, idle;  ///< sizes, as members have them and as others do
+  };
+  std::map<std::string, Sweep> sweeps;
+  for (const FleetNode& node : nodes)
+    for (const size_t i : node.records)
+      for (const StageSummary& stage : records.nodes[i].stages) {
+        if (stage.scope != Scope::kCluster || stage.groupNodes == 0) continue;
+        Sweep& sweep = sweeps[records.names->texts[stage.name]];
+        if (stage.state == StageState::kRan) sweep.ran.insert(stage.groupNodes);
+        if (stage.state == StageState::kIdle) sweep.idle.insert(stage.groupNodes);
+        if (stage.state == StageState::kSkipped) sweep.wanted = std::max(sweep.wanted, stage.groupNodes);
+      }
+  std::vector<std::string> reasons;
+  for (const auto& [stage, sweep] : sweeps) {
+    if (sweep.ran.empty() && sweep.wanted > 0 && static_cast<size_t>(sweep.wanted) <= nodes.size())
+      reasons.push_back(fmt::format("stage {}: no run had a group of {} nodes, and the fleet has {}",
+                                    printable(stage, 200), sweep.wanted, nodes.size()));
+    for (const int size : sweep.idle)
+      if (!sweep.ran.contains(size))
+        reasons.push_back(
+            fmt::format("stage {}: nodes were idle beside a group of {}, of which there is no record",
+                        printable(stage, 200), size));
+  }
+  return reasons;
+}
+
 void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
   if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
 }
@@ -222,7 +253,11 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.accounting.expected += fleet.waiversUnmatched;
   fleet.accounting.counts[static_cast<size_t>(Outcome::kError)] += fleet.waiversUnmatched;
   fleet.waivers = std::move(waivers);
-  if (!options.manyRuns) fleet.reasons = unreportedGroups(records, nodes);
+  if (!options.manyRuns) {
+    fleet.reasons = unreportedGroups(records, nodes);
+    std::vector<std::string> missing = missingGroups(records, nodes);
+    std::move(missing.begin(), missing.end(), std::back_inserter(fleet.reasons));
+  }
   fleet.notes.insert(fleet.notes.end(), options.notes.begin(), options.notes.end());
   for (std::vector<std::string>* notes : {&covered.notes, &checks.notes, &peers.notes})
     std::move(notes->begin(), notes->end(), std::back_inserter(fleet.notes));

@@ -144,7 +144,7 @@ FleetCount countFleet(const FleetRecords& records, const FleetNodes& nodes) {
   FleetCount count;
   struct Group {
     GroupStage stage;
-    bool first = true;
+    bool idle = false;  ///< nodes that had no part: what they say is counted once, too
   };
   std::map<std::string, Group> groups;
   for (const FleetNode& node : nodes) {
@@ -161,6 +161,7 @@ FleetCount countFleet(const FleetRecords& records, const FleetNodes& nodes) {
           group.stage.ranks = static_cast<size_t>(stage.worldSize);
           group.stage.culprit = stage.culprit;
           group.stage.outcome = stage.outcome;
+          group.idle = stage.state == StageState::kIdle;
           continue;
         }
         group.stage.outcome = std::min(group.stage.outcome, stage.outcome);
@@ -171,7 +172,8 @@ FleetCount countFleet(const FleetRecords& records, const FleetNodes& nodes) {
           count.accounting.counts[k] -= stage.shared.counts[k];
       }
   }
-  for (auto& [key, group] : groups) count.groups.push_back(std::move(group.stage));
+  for (auto& [key, group] : groups)
+    if (!group.idle) count.groups.push_back(std::move(group.stage));
   return count;
 }
 

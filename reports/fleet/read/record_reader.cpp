@@ -383,6 +383,9 @@ class RecordReader::Impl {
     const StageSummary& stage = node.stages.back();
     if (stage.state != StageState::kRan && stage.accounting.of(Outcome::kDeferred) > 0)
       failures_.fail("", "edited: it did not run, but has deferred check results");
+    if (const std::string why = idleContradiction(stage.state, stage.scope, stage.groupNodes, node.nodeRank);
+        !why.empty())
+      failures_.fail("", "edited: " + why);
     for (size_t i = 0; i + 1 < node.stages.size(); ++i)
       if (node.stages[i].name == stage.name) failures_.fail("name", "edited: two stages have this name");
   }
@@ -391,6 +394,13 @@ class RecordReader::Impl {
     return std::any_of(node.stages.begin(), node.stages.end(), [&](const StageSummary& stage) {
       return names_.texts[stage.name] == kSelectionStage && stage.state == StageState::kSkipped;
     });
+  }
+
+  [[nodiscard]] bool isIdle(const NodeSummary& node) const {
+    std::vector<StageState> states;
+    for (const StageSummary& stage : node.stages)
+      if (!isOwnStage(names_.texts[stage.name])) states.push_back(stage.state);
+    return isOnlyIdle(states);
   }
 
   [[nodiscard]] Status check(const NodeSummary& node) const {
@@ -406,6 +416,7 @@ class RecordReader::Impl {
                                                         .nodeCount = node.nodeCount,
                                                         .partial = !node.partial.empty(),
                                                         .selectionStage = hasSelectionStage(node),
+                                                        .onlyIdle = isIdle(node),
                                                         .said = node.accounting,
                                                         .found = stages_.counted()});
     return why.empty() ? Status() : damaged("edited or truncated: " + why);

@@ -54,6 +54,14 @@ struct InitOptions {
 /// Writes plan.toml and site.toml for this machine; never over a file that is there.
 Result<int> initCommand(const InitOptions& options);
 
+struct CaptureOptions {
+  std::filesystem::path record;
+  std::filesystem::path out = "captured.toml";
+  std::string name;  ///< of the scenario; empty: that of the file
+};
+/// Writes what a record says of its node as a scenario, by which later runs simulate it.
+Result<int> captureCommand(const CaptureOptions& options);
+
 struct JudgeOptions {
   std::filesystem::path record;
   std::filesystem::path profile;  ///< a profile file; empty: the record's own expectations again

@@ -15,6 +15,8 @@
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
+#include "runner/judge/slots.h"
+#include "runner/plan/node_groups.h"
 #include "runner/record/findings/deviations.h"
 #include "runner/sku/network_peaks.h"
 
@@ -25,6 +27,8 @@ namespace {
 struct ExplainedStage {
   Stage stage;  ///< with the parameters that the profile fixes
   int ranks = 0;
+  int nodes = 1;                      ///< of its group
+  std::string notRun;                 ///< why a run on so many nodes has no such group; empty: it has
   std::optional<double> seconds;      ///< estimated; none: its test names no times
   StageEvidence evidence;             ///< without measurements
   size_t ownLimits = 0;               ///< the first so many of its expectations; the others are of telemetry
@@ -75,11 +79,18 @@ Result<ExplainedStage> explainStage(const ExplainedPlan& on, const Stage& writte
   const bool cluster = written.scope == Scope::kCluster;
   const std::vector<RankSlot> devices(static_cast<size_t>(on.devices), RankSlot{0, "", Json::object()});
   const auto local = static_cast<int>(slotsFor(devices, written).size());
-  explained.ranks = cluster ? local * on.nodes : local;
+  const NodePart part = partOf(written, 0, on.nodes);
+  explained.notRun = part.why;
+  if (!part.why.empty()) {
+    explained.seconds = 0;
+    return explained;
+  }
+  if (cluster) explained.nodes = groupNodes(written, on.nodes);
+  explained.ranks = local * explained.nodes;
   explained.seconds =
       estimatedSeconds(explained.stage, test, {local, on.devices, on.ports, on.backend == "sim"});
-  explained.evidence = expectedEvidence(explained.stage, plugin, test, on.backend, explained.ranks,
-                                        cluster ? on.nodes : 1, profile);
+  explained.evidence =
+      expectedEvidence(explained.stage, plugin, test, on.backend, explained.ranks, explained.nodes, profile);
   explained.ownLimits = explained.evidence.expectations.size();
   if (StageTelemetry::watches(written)) addTelemetry(on, catalog, explained.evidence);
   explained.unjudged = unjudgedOf(explained.evidence);
@@ -131,6 +142,8 @@ Json toJson(const ExplainedPlan& explained) {
                       {"test", one.stage.plugin + "." + one.stage.test},
                       {"scope", nameOf(one.stage.scope)},
                       {"ranks", one.ranks},
+                      {"nodes", one.nodes},
+                      {"not_run", one.notRun},
                       {"needs", one.stage.needs},
                       {"required", one.stage.required},
                       {"repeat", one.stage.repeat},
@@ -165,9 +178,10 @@ std::string sharedParams(const Stage& stage) {
   return join(texts, " ");
 }
 
-void printLimits(const std::vector<Expectation>& limits, size_t from, size_t to) {
+void printLimits(const StageEvidence& evidence, size_t from, size_t to) {
   for (size_t i = from; i < to; ++i) {
-    const Expectation& e = limits[i];
+    const Expectation& e = evidence.expectations[i];
+    if (isOfOtherGroup(e, evidence)) continue;
     printText("  limit   {}{}{}: {}{}  [{}{}]\n", e.metric, e.where.empty() ? "" : " ", labelsText(e.where),
               e.text(), e.severity == Severity::kWarn ? ", warns only" : "", e.origin,
               e.at.empty() ? "" : ", " + e.at);
@@ -177,14 +191,16 @@ void printLimits(const std::vector<Expectation>& limits, size_t from, size_t to)
 
 /// The limits on what is sampled beside stages are the same for each of them.
 void printTelemetry(const std::vector<ExplainedStage>& stages) {
-  const auto watched = [](const ExplainedStage& one) { return StageTelemetry::watches(one.stage); };
+  const auto watched = [](const ExplainedStage& one) {
+    return StageTelemetry::watches(one.stage) && one.notRun.empty();
+  };
   const auto first = std::find_if(stages.begin(), stages.end(), watched);
   if (first == stages.end()) return;
   std::vector<std::string> names;
   for (const ExplainedStage& one : stages)
     if (watched(one)) names.push_back(one.stage.name);
   printText("\ntelemetry  beside {}\n", join(names, ", "));
-  printLimits(first->evidence.expectations, first->ownLimits, first->evidence.expectations.size());
+  printLimits(first->evidence, first->ownLimits, first->evidence.expectations.size());
 }
 
 std::string durationText(const ExplainedStage& one) {
@@ -202,11 +218,14 @@ void printStage(const ExplainedStage& one) {
   if (stage.allowFlaky) facts.emplace_back("a pass after a failed attempt is accepted");
   if (!stage.required) facts.emplace_back("may be skipped");
   if (!stage.needs.empty()) facts.push_back("after " + join(stage.needs, ", "));
+  if (!one.notRun.empty())
+    return printText("\n{}  {}.{}: not run: {}\n", stage.name, stage.plugin, stage.test, one.notRun);
+  if (stage.nodes > 0) facts.insert(facts.begin() + 1, plural(static_cast<size_t>(one.nodes), "node"));
   printText("\n{}  {}.{}: {}\n", stage.name, stage.plugin, stage.test, join(facts, ", "));
   if (const std::string params = sharedParams(stage); !params.empty()) printText("  params  {}\n", params);
   if (stage.cases.size() > 1)
     for (const Case& c : stage.cases) printText("  case    {}\n", c.id);
-  printLimits(one.evidence.expectations, 0, one.ownLimits);
+  printLimits(one.evidence, 0, one.ownLimits);
   if (!one.unjudged.empty()) printText("  not judged  {}\n", join(one.unjudged, ", "));
 }
 
@@ -217,7 +236,7 @@ void printPlan(const ExplainedPlan& explained) {
   for (const ExplainedStage& one : explained.stages) {
     cases += one.stage.cases.size();
     limits += one.evidence.expectations.size();
-    seconds += mostSeconds(one.stage);
+    if (one.notRun.empty()) seconds += mostSeconds(one.stage);
   }
   printText("plan {}, {}, backend {}, {} with {}\n{}, {}, {}, {}, at most {} by its timeouts\n",
             explained.plan.name,

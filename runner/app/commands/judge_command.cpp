@@ -19,6 +19,7 @@
 #include "runner/judge/exit_code.h"
 #include "runner/plan/lua/predicate.h"
 #include "runner/record/evidence_json.h"
+#include "runner/record/record_check.h"
 #include "runner/sku/network_peaks.h"
 #include "runner/system/files.h"
 
@@ -37,7 +38,7 @@ void addTo(Accounting& sum, const Accounting& accounting) {
 }
 
 /// Judges one stage again; with a profile, its expectations take the place of those of the record's profile.
-Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext& context, const Waivers& waivers,
+Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext context, const Waivers& waivers,
                   const WaivedNode& node, Accounting& sum) {
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
   if (profile != nullptr) {
@@ -64,6 +65,7 @@ void decideAgain(Record& record, const Accounting& accounting) {
   input.noGpuSkip = record.acceptance == Acceptance::kNoGpu;
   input.unknownSku = record.profile.name.empty();
   input.allowUnknownSku = record.allowUnknownSku;
+  input.onlyIdle = isOnlyIdle(record.stages);
   input.flakyAllowed = std::all_of(record.stages.begin(), record.stages.end(), [](const StageRecord& stage) {
     bool allowed = false;
     JsonReader(stage.evidence, "evidence").optional("allow_flaky", allowed);
@@ -158,8 +160,10 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   Accounting accounting;
   MUSTER_TRY(const Waivers waivers, waiversInForce(record, options.waivers));
   const WaivedNode node = waivedNode(record);
+  const size_t devices = record.inventory.value("devices", Json::array()).size();
   for (StageRecord& stage : record.stages)
-    MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, context, waivers, node, accounting));
+    MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, contextOf(stage, devices, context),
+                               waivers, node, accounting));
   if (auto unmatched = settleWaivers(record, waivers)) {
     addTo(accounting, unmatched->accounting);
     record.stages.push_back(std::move(unmatched->record));

@@ -20,6 +20,7 @@
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/record/evidence_json.h"
+#include "runner/record/record_check.h"
 #include "runner/record/record_mac.h"
 #include "runner/system/files.h"
 
@@ -186,7 +187,8 @@ std::string NodeRun::whyNot(const Stage& stage) const {
   }
   if (!inventory_.problem.empty()) return inventory_.problem;
   for (const std::string& need : stage.needs) {
-    if (leavesOut(need)) continue;  // its result is not known here, and the run is no acceptance
+    // Its result is not known here; a run that leaves it out is no acceptance.
+    if (leavesOut(need) || hasNoPart(need)) continue;
     const auto it = outcomes_.find(need);
     if (it == outcomes_.end()) return "prerequisite stage " + need + " did not run";
     if (!satisfies(it->second))
@@ -211,6 +213,9 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* inte
     return stageNotRun(stage, StageState::kElsewhere,
                        fmt::format("its scope is {}; this job runs scope {}", nameOf(stage.scope),
                                    join(options.scopes, ", ")));
+  const NodePart part = partOf(stage, node_.nodeRank, node_.nodeCount);
+  if (part.kind == NodePart::Kind::kNoGroup) return stageWithoutPart(stage, part);
+  if (part.kind == NodePart::Kind::kIdle && !node_.cancelled->load()) return runIdle(node_, stage, part);
   // After the first stage without time none is begun: later ones may rely on it, whether they say so or not.
   if (!postponed_.empty()) return postponed(stage, interrupted);
   const std::string reason = whyNot(stage);
@@ -258,20 +263,32 @@ void NodeRun::tellPostponed() const {
                   resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
 }
 
-bool NodeRun::leavesOut(const std::string& name) const {
+const Stage* NodeRun::planned(const std::string& name) const {
   const auto& stages = setup_.plan.stages;
   const auto at = std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return s.name == name; });
-  return at != stages.end() && !record_.selection.whyLeftOut(name, at->scope).empty();
+  return at == stages.end() ? nullptr : &*at;
+}
+
+bool NodeRun::leavesOut(const std::string& name) const {
+  const Stage* stage = planned(name);
+  return stage != nullptr && !record_.selection.whyLeftOut(name, stage->scope).empty();
+}
+
+bool NodeRun::hasNoPart(const std::string& name) const {
+  const Stage* stage = planned(name);
+  return stage != nullptr && partOf(*stage, node_.nodeRank, node_.nodeCount).kind != NodePart::Kind::kMember;
 }
 
 /// A prerequisite that runs in another job, or that a partial run leaves out, does not block this stage; the
 /// fleet checks both jobs, and a partial run accepts nothing.
 void NodeRun::noteOpenNeeds(const Stage& stage, StageRecord& record) const {
   for (const std::string& need : stage.needs) {
-    const bool leftOut = leavesOut(need);
-    if (!leftOut && outcomes_.at(need) != Outcome::kElsewhere) continue;
+    const bool leftOut = leavesOut(need), idle = hasNoPart(need);
+    if (!leftOut && !idle && outcomes_.at(need) != Outcome::kElsewhere) continue;
     record.log.push_back(fmt::format("it needs {}, which {}; its result is not known here", need,
-                                     leftOut ? "this partial run left out" : "runs in another job"));
+                                     leftOut ? "this partial run left out"
+                                     : idle  ? "this node has no part in"
+                                             : "runs in another job"));
   }
 }
 
@@ -365,6 +382,7 @@ void NodeRun::decideAll() {
   input.unknownSku = !profile_.has_value();
   input.allowUnknownSku = plan.allowUnknownSku;
   input.noGpuSkip = inventory_.noGpu && setup_.options->noGpuSkip;
+  input.onlyIdle = isOnlyIdle(record_.stages);
   input.flakyAllowed =
       std::all_of(record_.stages.begin(), record_.stages.end(), [&](const StageRecord& record) {
         const bool flaky = std::any_of(record.verdicts.begin(), record.verdicts.end(),

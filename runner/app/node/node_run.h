@@ -73,7 +73,9 @@ class NodeRun {
   Result<StageOutcome> runOne(const Stage& stage, const StageRecord* interrupted);
   Status keepFailures(const StageRecord& interrupted);
   void noteOpenNeeds(const Stage& stage, StageRecord& record) const;
+  [[nodiscard]] const Stage* planned(const std::string& stage) const;
   [[nodiscard]] bool leavesOut(const std::string& stage) const;
+  [[nodiscard]] bool hasNoPart(const std::string& stage) const;
   [[nodiscard]] double elapsed() const;
   StageOutcome postponed(const Stage& stage, const StageRecord* interrupted);
   void tellPostponed() const;

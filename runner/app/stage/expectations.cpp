@@ -22,6 +22,16 @@ bool reportedOn(const MetricSpec& metric, const std::string& backend) {
 
 }  // namespace
 
+/// How many ranks the groups of the stage's sweep have, up to this one of `ranks` ranks on `nodes` nodes;
+/// none where nodes differ.
+static std::set<int> ranksOfSmaller(const Stage& stage, int ranks, int nodes) {
+  if (stage.sweep.empty() || ranks % nodes != 0) return {};
+  std::set<int> all = {ranks};
+  for (const int listed : stage.sweep)
+    if (listed > 0 && listed < nodes) all.insert(ranks / nodes * listed);
+  return all;
+}
+
 std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, const std::string& backend) {
   std::set<std::string> metrics;
   for (const MetricSpec& metric : test.metrics)
@@ -122,6 +132,8 @@ StageEvidence expectedEvidence(const Stage& stage, const PluginSpec& plugin, con
     labels.emplace("ranks", std::to_string(ranks));
     labels.emplace("nodes", std::to_string(nodes));
   }
+  evidence.sweep = !stage.sweep.empty();
+  evidence.groupRanks = ranksOfSmaller(stage, ranks, nodes);
   const auto add = [&](const std::vector<Expectation>& more) {
     evidence.expectations.insert(evidence.expectations.end(), more.begin(), more.end());
   };

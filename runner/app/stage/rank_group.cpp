@@ -50,8 +50,8 @@ RankGroup::RankGroup(const StageHere& here, const std::vector<const Case*>& case
       attempt_(attempt),
       onTick_(std::move(onTick)),
       collector_(here.plugin, here.test, runsOf(here.stage, cases), attempt) {
-  const bool alone = here.stage.scope == Scope::kDevice, everywhere = here.stage.scope == Scope::kCluster;
-  collector_.setGroup(alone ? 1 : here.place.worldSize, everywhere ? here.node.nodeCount : 1);
+  const bool alone = here.stage.scope == Scope::kDevice;
+  collector_.setGroup(alone ? 1 : here.place.worldSize, here.place.nodes);
 }
 
 double RankGroup::secondsLeft(double begin) const {

@@ -22,6 +22,7 @@
 #include "runner/record/fold/measurement_fold.h"
 #include "runner/record/record_check.h"
 #include "runner/record/verdict_fold.h"
+#include "runner/sku/network_peaks.h"
 #include "runner/system/files.h"
 
 namespace muster {
@@ -89,12 +90,26 @@ std::string unfit(const NodeProgress& progress, const std::vector<RankSlot>& slo
   return "";
 }
 
+template <typename T>
+std::vector<T> firstOf(const std::vector<T>& all, size_t count) {
+  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()))};
+}
+
+/// Seconds that a stage waits for the other nodes at its start.
+double arrivalOf(const NodeConfig& node, const Stage& stage) {
+  return node.arrival > 0 ? node.arrival : stage.timeout;
+}
+
+Json groupJson(int worldSize, int firstRank, int nodes) {
+  return {{"world_size", worldSize}, {"first_rank", firstRank}, {"nodes", nodes}, {"culprit", ""}};
+}
+
 /// Of a stage of all simulated nodes, by node: what real ones tell each other when they meet.
 std::vector<int> ranksOfNodes(const NodeConfig& node, const NodeProgress& progress, const Stage& stage,
                               int local) {
-  const auto count = static_cast<size_t>(node.nodeCount);
-  const bool differ = stage.ranks == 0 && progress.devicesOfNodes.size() == count;
-  return differ ? progress.devicesOfNodes : std::vector<int>(count, local);
+  const auto count = static_cast<size_t>(groupNodes(stage, node.nodeCount));
+  const bool differ = stage.ranks == 0 && progress.devicesOfNodes.size() >= count;
+  return differ ? firstOf(progress.devicesOfNodes, count) : std::vector<int>(count, local);
 }
 
 /// Meets the other nodes of a cluster-scope stage and gives this node's ranks their numbers among all. Nodes
@@ -108,8 +123,7 @@ ClusterEntry enterGroup(StageHere& here, const std::string& blind, std::unique_p
   const auto local = static_cast<int>(slots.size());
   ClusterEntry entry{ClusterEntry::Kind::kGo, "", 0, local};
   if (node.cluster != nullptr) {
-    cluster = std::make_unique<ClusterStage>(*node.cluster, here.stage.name,
-                                             node.arrival > 0 ? node.arrival : here.stage.timeout);
+    cluster = std::make_unique<ClusterStage>(*node.cluster, here.stage.name, arrivalOf(node, here.stage));
     const std::string why = blind.empty() ? unfit(here.progress, slots) : blind;
     if (!why.empty()) {
       cluster->decline(why);
@@ -126,12 +140,9 @@ ClusterEntry enterGroup(StageHere& here, const std::string& blind, std::unique_p
     record.log.push_back("the group has only this node: no launcher was detected");
   }
   if (entry.kind != ClusterEntry::Kind::kGo) return entry;
-  place = {entry.firstRank, local, entry.worldSize, cluster.get()};
+  place = {entry.firstRank, local, entry.worldSize, groupNodes(here.stage, node.nodeCount), cluster.get()};
   for (RankSlot& slot : slots) slot.rank += place.firstRank;
-  record.group = {{"world_size", place.worldSize},
-                  {"first_rank", place.firstRank},
-                  {"nodes", node.nodeCount},
-                  {"culprit", ""}};
+  record.group = groupJson(place.worldSize, place.firstRank, place.nodes);
   return entry;
 }
 
@@ -159,8 +170,11 @@ void nameFaulty(StageRecord& record, const std::string& component) {
 
 Json rankContext(const NodeConfig& node, const NodeProgress& progress, const Stage& stage,
                  const RankSlot& slot, const GroupPlace& place) {
-  Json placeOfNode = {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}};
-  if (!node.nodeNames.empty() && stage.scope == Scope::kCluster) placeOfNode["names"] = node.nodeNames;
+  const int nodes = groupNodes(stage, node.nodeCount);
+  Json placeOfNode = {{"rank", node.nodeRank}, {"count", nodes}, {"name", node.node}};
+  if (nodes != node.nodeCount) placeOfNode["run_count"] = node.nodeCount;
+  if (!node.nodeNames.empty() && stage.scope == Scope::kCluster)
+    placeOfNode["names"] = firstOf(node.nodeNames, static_cast<size_t>(nodes));
   Json devices = Json::array();
   for (const RankSlot& one : progress.devices) devices.push_back(one.device);
   if (!progress.devicesOfNodes.empty() && stage.scope == Scope::kCluster)
@@ -225,6 +239,35 @@ Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const J
   return judgement.accounting;
 }
 
+JudgeContext contextOf(const StageRecord& stage, size_t devices, JudgeContext context) {
+  if (const int nodes = groupNodesIn(stage); nodes > 0) addNetworkPeaks(0, 0, devices, nodes, context.peaks);
+  return context;
+}
+
+StageOutcome stageWithoutPart(const Stage& stage, const NodePart& part) {
+  Stage changed = stage;
+  changed.required = part.blocks && stage.required;
+  const bool idle = part.kind == NodePart::Kind::kIdle;
+  StageOutcome outcome = stageNotRun(changed, idle ? StageState::kIdle : StageState::kSkipped, part.why);
+  outcome.record.required = stage.required;
+  if (part.nodes > 0) outcome.record.group = groupJson(0, 0, part.nodes);
+  return outcome;
+}
+
+StageOutcome runIdle(const NodeConfig& node, const Stage& stage, const NodePart& part) {
+  StageOutcome outcome = stageWithoutPart(stage, part);
+  if (node.cluster == nullptr) return outcome;
+  node.view->stageProgress({0, -1, "idle: " + part.why});
+  ClusterStage cluster(*node.cluster, stage.name, arrivalOf(node, stage));
+  const ClusterEntry entry = cluster.enter(0);
+  const std::string trouble =
+      entry.kind == ClusterEntry::Kind::kGo
+          ? cluster.attend({stage.attempts, stage.repeat, stage.cases.size(), stage.timeout})
+          : entry.why;
+  if (!trouble.empty()) outcome.record.log.push_back("its group did not pass: " + trouble);
+  return outcome;
+}
+
 StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string& reason) {
   StageOutcome outcome{beginRecord(stage), {}};
   StageEvidence evidence;
@@ -275,17 +318,17 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   if (here.slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
   auto librarySum = std::async(std::launch::async, librarySha256, plugin->path);
-  StageEvidence evidence =
-      expectedEvidence(stage, *plugin, *test, node.backend, here.place.worldSize,
-                       stage.scope == Scope::kCluster ? node.nodeCount : 1, progress.profile);
+  StageEvidence evidence = expectedEvidence(stage, *plugin, *test, node.backend, here.place.worldSize,
+                                            here.place.nodes, progress.profile);
   evidence.peersMissing = here.slots.size() < all;
 
   const double virtualStart = progress.virtualNow;
 
   std::vector<const Case*> cases;
   for (const Case& c : stage.cases) cases.push_back(&c);
-  JudgeContext context = progress.judge;
-  StageCheckpoint checkpoint(node, progress.judge, earlier);
+  const JudgeContext judged = contextOf(record, progress.devices.size(), progress.judge);
+  JudgeContext context = judged;
+  StageCheckpoint checkpoint(node, judged, earlier);
   for (int attempt = 1; attempt <= stage.attempts && !cases.empty(); ++attempt) {
     record.attempts = attempt;
     RankGroup group(here, cases, attempt, [&] {

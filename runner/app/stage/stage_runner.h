@@ -17,6 +17,7 @@
 #include "runner/dispatch/supervisor.h"
 #include "runner/judge/judge.h"
 #include "runner/metrics/catalog.h"
+#include "runner/plan/node_groups.h"
 #include "runner/plan/plan.h"
 #include "runner/record/record.h"
 #include "runner/sku/profile.h"
@@ -72,6 +73,7 @@ struct GroupPlace {
   int firstRank = 0;  ///< of this node's ranks
   int localSize = 1;
   int worldSize = 1;
+  int nodes = 1;                    ///< of the group
   ClusterStage* cluster = nullptr;  ///< how the group's nodes agree; nullptr: all its ranks are on this node
 };
 
@@ -100,6 +102,17 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
 
 /// The record of a stage that does not run here, with its one verdict.
 StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string& reason);
+
+/// The same of one in whose group this node has no part; its one verdict blocks nothing, unless the part
+/// does.
+StageOutcome stageWithoutPart(const Stage& stage, const NodePart& part);
+
+/// Lets the other nodes run a stage in which this one is idle: it stays in touch with them until they leave
+/// it.
+StageOutcome runIdle(const NodeConfig& node, const Stage& stage, const NodePart& part);
+
+/// What verdicts on `stage` rest on: the peaks are those of a network between its own group's nodes.
+JudgeContext contextOf(const StageRecord& stage, size_t devices, JudgeContext context);
 
 /// Judges `evidence` and completes verdicts, outcome and evidence of the record.
 Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context);

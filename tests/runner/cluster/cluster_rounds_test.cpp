@@ -139,6 +139,62 @@ TEST(ClusterRounds, TellsAllNodesOfADeadRankWhileTheRoundRunsAndContinuesWithUns
   }
 }
 
+/// Rounds in which all ranks ended all runs, but that `missing`.
+RoundSight endedAllBut(size_t runs, const std::set<size_t>& missing) {
+  RoundSight sight;
+  for (size_t run = 0; run < runs; ++run) {
+    sight.begun.insert(run);
+    if (missing.count(run) == 0) sight.ended.insert(run);
+  }
+  return sight;
+}
+
+/// Node 2 has no ranks, and those of the others do not end the second of their two cases.
+TEST(ClusterRounds, LetANodeWithoutRanksGoWhereNothingIsLeftToStart) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto said = nodes.onEach<std::string>([](ClusterLink& link) {
+    ClusterStage stage(link, "walk", 10);
+    const bool idle = link.options().nodeRank == 2;
+    const ClusterEntry entry = stage.enter(idle ? 0 : 1);
+    EXPECT_EQ(entry.kind, ClusterEntry::Kind::kGo) << entry.why;
+    EXPECT_EQ(entry.worldSize, 2);
+    if (idle) return stage.attend({1, 1, 2, 600});
+    stage.beginRound(1, 0);
+    const RoundVerdict verdict = stage.endRound(endedAllBut(2, {1}), 2, 600);
+    EXPECT_EQ(verdict.failed, std::set<size_t>{1});
+    EXPECT_FALSE(verdict.again);
+    return stage.leave(verdict.culprit);
+  });
+  for (const std::string& culprit : said)
+    EXPECT_THAT(culprit, HasSubstr("the group's ranks did not all end"));
+}
+
+/// Two of three cases are tried again, twice each: the first time, then one of them alone.
+TEST(ClusterRounds, KeepANodeWithoutRanksInStepThroughAttempts) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto said = nodes.onEach<std::string>([](ClusterLink& link) {
+    ClusterStage stage(link, "walk", 10);
+    const bool idle = link.options().nodeRank == 2;
+    EXPECT_EQ(stage.enter(idle ? 0 : 1).kind, ClusterEntry::Kind::kGo);
+    if (idle) return stage.attend({3, 2, 3, 600});
+    std::set<std::string> cases = {"a", "b", "c"};
+    for (int attempt = 1; attempt <= 3; ++attempt) {
+      stage.beginRound(attempt, 0);
+      const size_t runs = 2 * cases.size();
+      EXPECT_EQ(stage.endRound(endedAllBut(runs, {}), runs, 600).culprit, "");
+      cases.erase(cases.begin());
+      if (attempt == 3) break;
+      const auto agreed =
+          stage.retries(attempt, link.options().nodeRank == 1 ? cases : std::set<std::string>(), "");
+      EXPECT_EQ(agreed.ok() ? *agreed : std::set<std::string>(), cases);
+    }
+    return stage.leave("");
+  });
+  for (const std::string& culprit : said) EXPECT_EQ(culprit, "");
+}
+
 /// Node 2 lies by its own status.
 TEST(ClusterRounds, BelievesANodeAboutItsOwnRanksAlone) {
   for (const int rank : {1, 2}) {

@@ -100,6 +100,17 @@ TEST(OutcomeTable, SkippedIsAlsoAStageWhoseNeedsDidNotPass) {
   EXPECT_EQ(v.detail, "needs env, which failed");
 }
 
+TEST(OutcomeTable, SkippedIsAlsoAStageInWhichTheNodeIsIdle) {
+  Story story;
+  story.evidence.state = StageState::kIdle;
+  story.evidence.reason = "its group has the first 2 of 4 nodes";
+  story.evidence.required = false;
+  EXPECT_EQ(story.verdict().outcome, Outcome::kSkipped);
+  DecisionInput input;
+  input.accounting = story.judge().accounting;
+  EXPECT_EQ(decide(input).acceptance, Acceptance::kIncomplete) << "it accepts no node";
+}
+
 TEST(OutcomeTable, ErrorIsWhatCouldNotBeMeasured) {
   const Verdict v =
       Story().ends(2, CaseEnd::State::kError, "rank 2 died of SIGSEGV").expects(atLeast(6.5e14)).verdict();

@@ -35,6 +35,48 @@ TEST(Slots, AnExpectationAsksOnlyTheCasesThatCanCarryItsLabels) {
   EXPECT_EQ(judgement.verdicts[1].detail, "gpu0: passed without a measurement") << "the other case";
 }
 
+/// The group of 16 ranks on 2 nodes of a sweep whose smaller one has 8.
+Story ofSweep() {
+  Story story;
+  story.declare("gemm", {{"ranks", "16"}, {"nodes", "2"}});
+  story.evidence.caseLabels["beside"] = {};  // as telemetry has
+  story.evidence.sweep = true;
+  story.evidence.groupRanks = {8, 16};
+  Measurement m;
+  m.metric = kThroughput;
+  m.unit = "FLOP/s";
+  m.direction = Direction::kHigher;
+  m.labels = {{"ranks", "16"}, {"nodes", "2"}};
+  m.samples = {7e14};
+  m.informational = true;
+  return story.ends(0).measures(0, m, 1, "gemm");
+}
+
+Expectation onLabel(const char* label, const char* value) {
+  Expectation e = atLeast(6.5e14);
+  e.where = {{label, value}};
+  return e;
+}
+
+TEST(Slots, WhatIsExpectedOfOtherGroupsOfASweepIsTheirs) {
+  EXPECT_EQ(ofSweep().expects(onLabel("ranks", "16")).outcomes(), "pass");
+  EXPECT_EQ(ofSweep().expects(onLabel("nodes", "2")).outcomes(), "pass");
+  for (const auto& [label, value] :
+       {std::pair{"ranks", "8"}, {"ranks", "32"}, {"nodes", "1"}, {"nodes", "4"}}) {
+    EXPECT_EQ(ofSweep().expects(onLabel(label, value)).expects(atLeast(6e14)).outcomes(), "pass") << value;
+    EXPECT_EQ(ofSweep().expects(onLabel(label, value)).outcomes(), "unjudged")
+        << "limits on other groups do not make this one informational";
+    Story alone = ofSweep();
+    alone.evidence.sweep = false;
+    EXPECT_EQ(alone.expects(onLabel(label, value)).outcomes(), "error") << "without a sweep it is missing";
+  }
+  const Story typo = ofSweep().expects(onLabel("ranks", "12"));
+  EXPECT_EQ(typo.outcomes(), "error") << "a size between those that the sweep has";
+  Story uneven = ofSweep().expects(onLabel("ranks", "12"));
+  uneven.evidence.groupRanks.clear();
+  EXPECT_EQ(uneven.outcomes(), "unjudged");
+}
+
 TEST(Slots, VerdictsThatWouldTakeAllMemoryAreOneError) {
   Story story;
   for (int rank = 0; rank < 50; ++rank) story.ends(rank).measures(rank, {7e14});
