@@ -24,6 +24,7 @@ APP = "runner/app/"
 USES = {
     CORE: [],
     SYSTEM: [CORE],
+    "runner/attest": [CORE, SYSTEM],
     TOML: [CORE],
     METRICS: [CORE],
     HOSTS: [CORE],
@@ -55,8 +56,10 @@ USES = {
     APP + "slurm": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, FINDINGS, APP + "process", APP + "node", APP + "commands"],
     APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
                       APP + "process", APP + "node", APP + "commands"],
+    APP + "attest": [CORE, SYSTEM, METRICS, "runner/attest", "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", RECORD, FINDINGS, "reports/acceptance", "reports/html",
+                     "reports/junit", "reports/fleet/render", APP + "stage", APP + "node", APP + "commands"],
     APP + "baseline": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet/read", APP + "commands"],
-    "runner/app": [CORE, HOSTS, "runner/judge", RECORD, APP + "process", APP + "commands", APP + "slurm", APP + "history", APP + "baseline"],
+    "runner/app": [CORE, HOSTS, "runner/judge", RECORD, APP + "process", APP + "commands", APP + "slurm", APP + "history", APP + "baseline", APP + "attest"],
     "plugins/abi": [],
     "plugins/sdk": [CORE, METRICS, "plugins/abi", "kernels/interfaces"],
     "plugins/ring/solver": [CORE, HOSTS],
@@ -75,7 +78,7 @@ USES = {
     "kernels/cuda/dnn/ops": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/library", "kernels/cuda/dnn/device"],
     "reports/terminal": [CORE, METRICS, RECORD, FINDINGS],
     "reports/junit": [CORE, METRICS, RECORD, FINDINGS],
-    "reports/acceptance": [CORE, SYSTEM, TOML],
+    "reports/acceptance": [CORE, SYSTEM, TOML, METRICS, RECORD],
     "reports/html/page": [CORE, SYSTEM, METRICS],
     "reports/html/plots": [CORE, METRICS, RECORD, FINDINGS, "reports/html/page"],
     "reports/html/page_one": [CORE, METRICS, RECORD, FINDINGS, "reports/acceptance", "reports/html/page", "reports/html/plots"],
@@ -105,6 +108,7 @@ EXTERNAL = [
     (r"re2/", ["plugins/exec"]),
     (r"simdjson", ["reports/fleet/read"]),
     (r"sqlite3", ["reports/history/store"]),
+    (r"sodium", ["runner/attest"]),
 ]
 # The judge is pure: it neither reads nor writes anything.
 JUDGE = "runner/judge"
