@@ -18,6 +18,8 @@ Examples:
   muster slurm submit plans/node-full.toml --nodes all --out /shared/may    every node of a Slurm cluster
   muster fleet runs/monday --expect nodes.txt          merge all nodes into one fleet verdict
   muster history add runs/monday                       add these runs to the history
+  muster sign runs/monday --key supplier.key           sign a run or fleet directory
+  muster verify runs/monday --key supplier.key.pub     verify it without trust in the signer
   muster plugins compute                               show a plugin's tests and metrics
 
 `muster COMMAND --help` describes each command.
@@ -132,12 +134,24 @@ Examples:
   muster import fio.json --sku host --plan storage-limits.toml)";
 
 inline constexpr const char* kReportExamples = R"(
-Exit code: the one stored in the record, see `muster --help`.
+Exit code: the one stored in the record, see `muster --help`; 3 if the record is accepted and a clause of --requirements
+has no evidence. Copies of both files are kept in --out; reports rendered there again show them too.
 
 Examples:
   muster report runs/n17/record.json                   show the summary
   muster report runs/n17/record.json --out for-customer
   muster report runs/n17/record.json --out for-customer --acceptance acceptance.toml
+
+  muster report runs/n17/record.json --requirements plans/requirements/public-node-checks.toml
+
+requirements.toml (a clause needs check results of each of its metrics, or of each of its stages; `where` is optional):
+  schema = 1
+  name = "contract C-4711, annex B"
+  [[clause]]
+  id = "B.2"
+  requirement = "dense BF16 matrix products at the contracted rate"
+  metrics = ["compute.gemm_throughput"]
+  where = { dtype = "bf16" }
 
 acceptance.toml (every key but `schema` is optional; what is missing is a blank to fill in by hand):
   schema = 1

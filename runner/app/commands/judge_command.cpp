@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "reports/acceptance/acceptance_document.h"
+#include "reports/acceptance/clause_matrix.h"
 #include "reports/terminal/terminal.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/record_input.h"
@@ -186,6 +187,23 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   return showRecord(record, options.out, tree.templates);
 }
 
+namespace {
+
+/// The summary of a record, with its clauses.
+int showSummary(const Record& original, const std::optional<Requirements>& requirements) {
+  const Record record = underRequirements(original, requirements);
+  printLines(renderSummary(record, false, kSummaryColumns));
+  if (!requirements) return record.exitCode;
+  const ClauseMatrix matrix = clauseMatrix(*requirements, record);
+  for (const ClauseResult& result : matrix.clauses)
+    printText("  clause {:<8} {}\n", result.clause->id, result.text());
+  if (!matrix.stagesWithout.empty())
+    printText("  stages that are evidence for no clause: {}\n", join(matrix.stagesWithout, ", "));
+  return record.exitCode;
+}
+
+}  // namespace
+
 Result<int> reportCommand(const ReportOptions& options) {
   AcceptanceDocument document;
   if (!options.acceptance.empty()) {
@@ -194,16 +212,17 @@ Result<int> reportCommand(const ReportOptions& options) {
                    "--acceptance"};
     MUSTER_TRY(document, readAcceptanceDocument(options.acceptance));
   }
-  MUSTER_TRY(const Record record, soundRecordAt(options.record));
-  if (options.out.empty()) {
-    printLines(renderSummary(record, false, kSummaryColumns));
-    return record.exitCode;
+  if (!options.requirements.empty()) {
+    MUSTER_TRY(document.requirements, readRequirements(options.requirements));
   }
+  MUSTER_TRY(const Record record, soundRecordAt(options.record));
+  if (options.out.empty()) return showSummary(record, document.requirements);
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
+  MUSTER_CHECK_OK(keepDocuments(document, out));
   MUSTER_CHECK_OK(writeReports(record, sha256Hex(recordText(record)), out, tree.templates, document));
   printText("report {}\n", (options.out / "report.html").string());
-  return record.exitCode;
+  return underRequirements(record, document.requirements).exitCode;
 }
 
 }  // namespace muster
