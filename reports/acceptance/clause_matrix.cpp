@@ -38,6 +38,16 @@ bool covers(const Clause& clause, const StageRecord& stage, const Verdict& verdi
          std::all_of(clause.where.begin(), clause.where.end(), carries);
 }
 
+/// Whether what the stage itself measures is evidence for any clause. What is sampled beside every stage says
+/// nothing of it.
+bool isEvidence(const Requirements& requirements, const StageRecord& stage) {
+  return std::any_of(stage.verdicts.begin(), stage.verdicts.end(), [&](const Verdict& verdict) {
+    return verdict.metric.starts_with(stage.plugin + ".") &&
+           std::any_of(requirements.clauses.begin(), requirements.clauses.end(),
+                       [&](const Clause& clause) { return covers(clause, stage, verdict); });
+  });
+}
+
 class ClauseReader {
  public:
   explicit ClauseReader(const Clause& clause) : clause_(clause) { result_.clause = &clause; }
@@ -85,13 +95,11 @@ std::vector<std::string> ClauseMatrix::gaps() const {
 
 ClauseMatrix clauseMatrix(const Requirements& requirements, const Record& record) {
   ClauseMatrix matrix;
-  std::set<std::string> used;
-  for (const Clause& clause : requirements.clauses) {
+  for (const Clause& clause : requirements.clauses)
     matrix.clauses.push_back(ClauseReader(clause).read(record));
-    used.insert(matrix.clauses.back().stages.begin(), matrix.clauses.back().stages.end());
-  }
   for (const StageRecord& stage : record.stages)
-    if (!isOwnStage(stage.name) && !used.contains(stage.name)) matrix.stagesWithout.push_back(stage.name);
+    if (!isOwnStage(stage.name) && !isEvidence(requirements, stage))
+      matrix.stagesWithout.push_back(stage.name);
   return matrix;
 }
 

@@ -26,7 +26,7 @@ struct ClauseResult {
 
 struct ClauseMatrix {
   std::vector<ClauseResult> clauses;
-  std::vector<std::string> stagesWithout;  ///< stages that are evidence for no clause
+  std::vector<std::string> stagesWithout;  ///< whose own metrics are evidence for no clause
 
   /// "clause 4.2 has no evidence: compute.gemm_throughput", a line each.
   [[nodiscard]] std::vector<std::string> gaps() const;

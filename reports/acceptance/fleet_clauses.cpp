@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runner/core/text.h"
+#include "runner/record/record_check.h"
 
 namespace muster {
 namespace {
@@ -42,10 +43,9 @@ void FleetClauses::add(const std::string& node, const std::vector<Record>& recor
   std::vector<ClauseMatrix> matrices;
   for (const Record& record : records) {
     matrices.push_back(clauseMatrix(requirements_, record));
-    const auto& without = matrices.back().stagesWithout;
-    stages_.insert(without.begin(), without.end());
-    for (const ClauseResult& result : matrices.back().clauses)
-      used_.insert(result.stages.begin(), result.stages.end());
+    for (const StageRecord& stage : record.stages)
+      if (!isOwnStage(stage.name))
+        (contains(matrices.back().stagesWithout, stage.name) ? stages_ : used_).insert(stage.name);
   }
   for (size_t i = 0; i < clauses_.size(); ++i) addClause(clauses_[i], node, matrices, i);
 }

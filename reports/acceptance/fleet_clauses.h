@@ -43,7 +43,7 @@ class FleetClauses {
 
   Requirements requirements_;
   std::vector<FleetClause> clauses_;
-  std::set<std::string> stages_, used_;
+  std::set<std::string> stages_, used_;  ///< without and with evidence for a clause, on any node
 };
 
 }  // namespace muster

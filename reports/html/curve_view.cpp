@@ -16,20 +16,9 @@
 namespace muster {
 namespace {
 
-constexpr size_t kSweepSizes = 4;  ///< from which on a sweep is drawn as a curve
 constexpr size_t kLeastSteps = 8;  ///< of a curve over the samples of one measurement
 constexpr size_t kMostRows = 16;   ///< of a data table; the record has all
 constexpr size_t kMostCurves = 24;
-
-double sizeOf(const Measurement& m) {
-  const auto label = m.labels.find("bytes");
-  return label == m.labels.end() ? 0 : std::strtod(label->second.c_str(), nullptr);
-}
-
-/// Other views of the same times would only repeat the curve.
-bool repeatsAnother(const std::string& metric) {
-  return metric.ends_with(".algorithm_bandwidth") || metric.ends_with(".collective_time");
-}
 
 std::string shortMetric(const std::string& metric) {
   return metric.substr(metric.find('.') + 1);
@@ -37,11 +26,6 @@ std::string shortMetric(const std::string& metric) {
 
 /// Sizes of one line and what was reached there.
 using SizeLine = std::map<double, double>;
-
-/// Whether a measurement is a point of a curve over message size.
-bool isSweepPoint(const Measurement& m) {
-  return sizeOf(m) > 0 && (m.unit == "B/s" || m.unit == "s") && !repeatsAnother(m.metric);
-}
 
 /// What one plot holds: lines by device and placement.
 struct SizePlot {
@@ -54,7 +38,7 @@ struct SizePlot {
 std::map<std::string, SizePlot> sizePlots(const StageRecord& stage) {
   std::map<std::string, SizePlot> plots;
   for (const Measurement& m : stage.measurements) {
-    if (!isSweepPoint(m)) continue;
+    if (sweptSize(m) <= 0) continue;
     Labels rest = m.labels;
     const std::string placement = rest.count("placement") > 0 ? rest["placement"] : "";
     for (const char* label : {"bytes", "device", "placement", "nodes", "ranks"}) rest.erase(label);
@@ -63,7 +47,7 @@ std::map<std::string, SizePlot> sizePlots(const StageRecord& stage) {
     SizePlot& plot = plots[title];
     plot.first = &m;
     const std::string device = m.device.empty() ? "all ranks" : m.device;
-    plot.lines[placement.empty() ? device : placement].emplace(sizeOf(m), summarize(m.samples).median);
+    plot.lines[placement.empty() ? device : placement].emplace(sweptSize(m), summarize(m.samples).median);
   }
   std::erase_if(plots, [](const auto& entry) {
     return std::none_of(entry.second.lines.begin(), entry.second.lines.end(),
@@ -155,16 +139,6 @@ View linePlotView(const LinePlot& plot) {
             }));
   view.list("data_rows", viewsOf(tableSteps(plot), [&](double x) { return dataRow(plot, x, unit); }));
   return view;
-}
-
-std::set<std::string> sweptMetrics(const StageRecord& stage) {
-  std::map<std::string, std::set<double>> sizes;
-  for (const Measurement& m : stage.measurements)
-    if (isSweepPoint(m)) sizes[m.metric].insert(sizeOf(m));
-  std::set<std::string> swept;
-  for (const auto& [metric, found] : sizes)
-    if (found.size() >= kSweepSizes) swept.insert(metric);
-  return swept;
 }
 
 void addCurves(View& view, const StageRecord& stage) {

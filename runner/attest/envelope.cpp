@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runner/core/json.h"
 
@@ -22,6 +23,16 @@ Result<EnvelopeSignature> signatureFromJson(const Json& json, const std::string&
   MUSTER_CHECK_OK(reader.status());
   MUSTER_TRY(one.signature, fromBase64(text).context(path + ".sig"));
   return one;
+}
+
+/// Of two signatures under one id, one could be anything.
+Status requireOneOfEach(const std::vector<EnvelopeSignature>& signatures) {
+  std::set<std::string> ids;
+  for (const EnvelopeSignature& one : signatures)
+    if (!ids.insert(one.keyId).second)
+      return Error{ErrorCode::kProtocol,
+                   fmt::format("it has two signatures of key {}", printable(one.keyId, 80)), ""};
+  return {};
 }
 
 /// Any other writing of the same envelope is refused too, so that no byte of the file is without meaning.
@@ -92,6 +103,7 @@ Result<Envelope> parseEnvelope(std::string_view text) {
         ErrorCode::kProtocol,
         fmt::format("it has {} signatures; expected 1 to {}", envelope.signatures.size(), kMostSignatures),
         ""};
+  MUSTER_CHECK_OK(requireOneOfEach(envelope.signatures));
   MUSTER_CHECK_OK(requireOwnText(text, envelope));
   return envelope;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <map>
 
 #include "reports/html/plots/plots.h"
 #include "runner/record/findings/deviations.h"
@@ -68,7 +70,28 @@ BarPlot barsOf(const TableRow& row, const std::vector<std::string>& columns, con
   return plot;
 }
 
+/// Other views of the same times would only repeat the curve.
+bool repeatsAnother(const std::string& metric) {
+  return metric.ends_with(".algorithm_bandwidth") || metric.ends_with(".collective_time");
+}
+
 }  // namespace
+
+double sweptSize(const Measurement& m) {
+  const auto label = m.labels.find("bytes");
+  if (label == m.labels.end() || (m.unit != "B/s" && m.unit != "s") || repeatsAnother(m.metric)) return 0;
+  return std::strtod(label->second.c_str(), nullptr);
+}
+
+std::set<std::string> sweptMetrics(const StageRecord& stage) {
+  std::map<std::string, std::set<double>> sizes;
+  for (const Measurement& m : stage.measurements)
+    if (const double size = sweptSize(m); size > 0) sizes[m.metric].insert(size);
+  std::set<std::string> swept;
+  for (const auto& [metric, found] : sizes)
+    if (found.size() >= kSweepSizes) swept.insert(metric);
+  return swept;
+}
 
 std::vector<std::string> stagePlots(const StageRecord& stage, const StageTable& table, size_t& dropped) {
   const auto swept = sweptMetrics(stage);

@@ -10,6 +10,11 @@
 
 namespace muster {
 
+inline constexpr size_t kSweepSizes = 4;  ///< from which on a sweep is drawn as a curve
+
+/// The message size at which a rate or time was measured that curves are drawn of; 0: it is none of them.
+double sweptSize(const Measurement& m);
+
 /// Metrics that are drawn as curves over message size.
 std::set<std::string> sweptMetrics(const StageRecord& stage);
 

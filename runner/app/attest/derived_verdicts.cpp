@@ -24,7 +24,10 @@ std::string subjectOf(const std::string& stage, const Verdict& verdict) {
   std::string text = "stage " + stage;
   if (!verdict.metric.empty()) text += ", " + verdict.metric;
   if (!verdict.device.empty()) text += " " + verdict.device;
-  if (!verdict.labels.empty()) text += " (" + labelsText(verdict.labels) + ")";
+  Labels labels = verdict.labels;
+  if (const auto device = labels.find("device"); device != labels.end() && device->second == verdict.device)
+    labels.erase(device);
+  if (!labels.empty()) text += " (" + labelsText(labels) + ")";
   return text;
 }
 
@@ -37,8 +40,10 @@ bool sameFigures(const Verdict& a, const Verdict& b) {
          sameNumber(a.margin, b.margin) && a.required == b.required;
 }
 
-/// How a stored verdict differs from the derived one; empty: it does not.
-std::string differenceOf(const Verdict& stored, const Verdict& derived, bool texts) {
+/// How a stored verdict differs from the derived one; empty: it does not. What a run adds as advice to a
+/// verdict without any does not follow from samples.
+std::string differenceOf(const Verdict& stored, Verdict derived, bool texts) {
+  if (derived.remedy.empty()) derived.remedy = stored.remedy;
   if (stored.outcome != derived.outcome)
     return fmt::format("stored {}, derived {}: {}", outcomeName(stored.outcome), outcomeName(derived.outcome),
                        derived.detail);

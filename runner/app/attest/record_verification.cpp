@@ -185,7 +185,7 @@ class RunVerification {
   /// The journal was written while the run went on: each finished stage, and each start.
   void verifyJournal(const Record& record) {
     if (!hasFile(tools_.files, prefix_ + kJournalName)) return tellAttempts(record);
-    const auto text = tools_.folder.read(prefix_ + kJournalName, kJournalLimit);
+    const auto text = tools_.folder.read(prefix_ + kJournalName, kMaxReportBytes);
     const auto journal = text.ok() ? journalFromText(*text) : Result<Journal>(text.error());
     if (!journal.ok()) return refute(VerifyCheck::kAttempts, journal.error().text());
     const auto differs = [&](const std::string& what) {

@@ -17,6 +17,7 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr uint64_t kJournalLimit = 1ull << 30;
 /// What a run makes in its folder before its first stage.
 constexpr const char* kFirstMade[] = {kJournalName, ".lock", "artifacts", "requests", "output"};
 

@@ -33,7 +33,6 @@ struct Journal {
 };
 
 inline constexpr const char* kJournalName = "journal.jsonl";
-inline constexpr uint64_t kJournalLimit = 1ull << 30;  ///< bytes
 
 /// Reads the text of a journal.
 Result<Journal> journalFromText(const std::string& text);

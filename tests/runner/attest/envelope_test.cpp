@@ -69,6 +69,8 @@ TEST(Envelope, RefusesOtherTypesAndOtherWritings) {
   EXPECT_THAT(refusal(replaced(text, "\"signatures\"", "\"more\": 1, \"signatures\"")), HasSubstr("byte "));
   EXPECT_THAT(refusal(replaced(text, "\n \"payload\"", "\n \"payload\": \"\",\n \"payload\"")),
               HasSubstr("defined twice"));
+  const EnvelopeSignature one{"k", "s"};
+  EXPECT_THAT(refusal(envelopeText({"{}", {one, one}})), HasSubstr("two signatures of key k"));
   EXPECT_THAT(refusal(envelopeText({"{}", {}})), HasSubstr("0 signatures"));
   EXPECT_THAT(refusal(envelopeText({"{}", std::vector<EnvelopeSignature>(17)})), HasSubstr("17 signatures"));
   for (const char* other : {"", "[]", "null", "{\"payloadType\": 1}", "{}"})
