@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "runner/core/text.h"
@@ -76,12 +77,20 @@ class ClauseReader {
   std::set<std::string> seen_;
 };
 
+/// The distance to the limit; NaN where there is none between met and missed.
+double distanceOf(const Verdict& verdict) {
+  const bool graded =
+      verdict.expectation && verdict.expectation->unit != "bool" && verdict.expectation->unit != "text";
+  return graded ? verdict.margin : std::numeric_limits<double>::quiet_NaN();
+}
+
 }  // namespace
 
 /// Outcomes are declared the worst first.
 bool isWorseEvidence(const Verdict& a, const Verdict* b) {
   if (b == nullptr || a.outcome != b->outcome) return b == nullptr || a.outcome < b->outcome;
-  return !std::isnan(a.margin) && (std::isnan(b->margin) || a.margin < b->margin);
+  const double mine = distanceOf(a), other = distanceOf(*b);
+  return !std::isnan(mine) && (std::isnan(other) || mine < other);
 }
 
 std::vector<std::string> ClauseMatrix::gaps() const {

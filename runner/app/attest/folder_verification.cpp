@@ -149,6 +149,7 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
     verifyFleet(tools, prefix, out, result);
   if (result.acceptance.empty()) {
     result.exitCode = kExitIncomplete;
+    result.acceptance = "no result";
     out.leaveOpen(VerifyCheck::kRecord, "no record counts");
   }
   return result;

@@ -45,7 +45,7 @@ class RunVerification {
     const auto text = tools_.folder.read(prefix_ + kRecordName, kMaxRecordBytes);
     const auto record = text.ok() ? uncheckedRecord(*text) : Result<Record>(text.error());
     if (!record.ok()) {
-      refute(VerifyCheck::kRecord, std::string(kRecordName) + ": " + record.error().text());
+      refute(VerifyCheck::kRecord, std::string(kRecordName) + ": " + record.error().message);
       return std::nullopt;
     }
     sameBuild_ = record->buildId == buildId();
