@@ -125,16 +125,17 @@ const FindingOwner* AcceptanceDocument::ownerOf(const FindingSubject& subject) c
 }
 
 Result<AcceptanceDocument> parseAcceptanceDocument(std::string_view text, const std::string& file) {
-  MUSTER_TRY(const TomlDocument document, TomlDocument::parse(text, file));
-  return Reader(document).read();
+  MUSTER_TRY(const TomlDocument parsed, TomlDocument::parse(text, file));
+  MUSTER_TRY(AcceptanceDocument document, Reader(parsed).read());
+  document.text = text;
+  document.sha256 = sha256Hex(text);
+  return document;
 }
 
 Result<AcceptanceDocument> readAcceptanceDocument(const std::filesystem::path& path) {
   auto text = readFile(path, kMaxBytes);
   if (!text.ok()) return Error{ErrorCode::kUsage, "--acceptance: " + text.error().message, path.string()};
-  MUSTER_TRY(AcceptanceDocument document, parseAcceptanceDocument(*text, path.string()));
-  document.sha256 = sha256Hex(*text);
-  return document;
+  return parseAcceptanceDocument(*text, path.string());
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/acceptance/requirements.h"
 #include "runner/core/result.h"
 
 namespace muster {
@@ -39,6 +40,7 @@ struct FindingSubject {
 
 struct AcceptanceDocument {
   std::string sha256;  ///< of the file; empty: none was given
+  std::string text;    ///< of the file
   std::string number;
   std::string revision;
   std::string contract;
@@ -50,6 +52,7 @@ struct AcceptanceDocument {
   std::vector<std::string> exclusions;
   std::vector<OrderedPart> ordered;
   std::vector<FindingOwner> owners;
+  std::optional<Requirements> requirements;  ///< of a file of its own
 
   /// The first owner whose selectors all match, or nullptr.
   [[nodiscard]] const FindingOwner* ownerOf(const FindingSubject& subject) const;
@@ -58,6 +61,9 @@ struct AcceptanceDocument {
 /// Reads the text of an acceptance.toml; `file` appears in messages. All mistakes are in one kUsage error,
 /// each with file:line:column.
 Result<AcceptanceDocument> parseAcceptanceDocument(std::string_view text, const std::string& file);
+
+/// How the copy is called that lies beside the reports that show it.
+inline constexpr const char* kAcceptanceFile = "acceptance.toml";
 
 /// Reads the file at `path`, with its digest.
 Result<AcceptanceDocument> readAcceptanceDocument(const std::filesystem::path& path);

@@ -51,6 +51,7 @@ View pageView(const Record& record, const std::string& digest, const Template& p
   addPunchList(page, record, document);
   addParts(page, record, document);
   addDeviations(page, record, sources);
+  addClauses(page, record, document);
   addScorecard(page, record);
   addStages(page, record, sources);
   addNotJudged(page, record, sources);

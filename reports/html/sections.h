@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/acceptance/acceptance_document.h"
 #include "reports/html/page/view.h"
 #include "reports/html/plots/plots.h"
 #include "runner/record/record.h"
@@ -25,6 +26,8 @@ class Sources {
 };
 
 void addDeviations(View& page, const Record& record, Sources& sources);
+/// The clauses of the requirements, if there are any.
+void addClauses(View& page, const Record& record, const AcceptanceDocument& document);
 /// Eight devices at a glance: dots on an axis of the distance to the limit.
 void addScorecard(View& page, const Record& record);
 void addStages(View& page, const Record& record, Sources& sources);

@@ -9,6 +9,7 @@
 #include "reports/terminal/wrap.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/findings/attempts.h"
 #include "runner/record/findings/concessions.h"
 #include "runner/record/findings/deviations.h"
 #include "runner/record/findings/incidents.h"
@@ -120,6 +121,7 @@ void addRun(Page& page, const Record& record) {
                                     record.skuHow.empty() ? "" : ", " + skuNote(record)));
   page.field("took", formatQuantity(record.finished - record.started, "s", 3) +
                          (record.simulated ? " wall time; stage times are simulated" : ""));
+  page.field("attempts", attemptsText(record));
   page.out += page.paint("2", "    checks    ") + countsText(record.accounting, page.paint) + "\n";
 }
 

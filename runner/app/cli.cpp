@@ -7,6 +7,7 @@
 
 #include <cstdio>
 
+#include "runner/app/attest/attest_options.h"
 #include "runner/app/baseline/baseline_options.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/completion.h"
@@ -48,6 +49,8 @@ struct Arguments {
   RedactOptions redact;
   CompareOptions compare;
   RmaOptions rma;
+  SignOptions sign;
+  VerifyOptions verify;
   std::string name;
   std::string noGpu = "fail";
   std::string shell;
@@ -257,6 +260,10 @@ CLI::App* addReport(CLI::App& app, ReportOptions& o) {
       ->add_option("--acceptance", o.acceptance,
                    "document number, parties, ordered parts, owners for the first page; format: below")
       ->type_name("FILE");
+  report
+      ->add_option("--requirements", o.requirements,
+                   "clauses of a contract; one without evidence blocks acceptance; format: below")
+      ->type_name("FILE");
   report->footer(reportFormatsText() + kReportExamples);
   return report;
 }
@@ -361,6 +368,10 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   fleet
       ->add_option("--acceptance", o.acceptance,
                    "document number, parties and owners for the first page; format: muster report --help")
+      ->type_name("FILE");
+  fleet
+      ->add_option("--requirements", o.requirements,
+                   "clauses that each node must show evidence for; format: muster report --help")
       ->type_name("FILE");
   addFleetId(fleet, o.fleetId, "required fleet run ID (default: the ID of most records)");
   addWaivers(fleet, o.waivers);
@@ -509,6 +520,8 @@ int muster(int argc, char** argv) {
   CLI::App* kube = addKube(app, a.kube);
   CLI::App* fleet = addFleet(app, a.fleet);
   const auto history = addHistory(app);
+  CLI::App* sign = addSign(app, a.sign);
+  CLI::App* verify = addVerify(app, a.verify);
   CLI::App* completion =
       app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
   completion->add_option("shell", a.shell, "bash")->required();
@@ -542,6 +555,8 @@ int muster(int argc, char** argv) {
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, pluginsForm(a)));
   if (baseline->parsed()) return exitCode(baselineCommand(*baseline, a.baseline));
   if (history->top->parsed()) return exitCode(historyCommand(*history));
+  if (sign->parsed()) return exitCode(signCommand(a.sign));
+  if (verify->parsed()) return exitCode(verifyCommand(a.verify));
   if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));
   if (slurm->parsed()) return exitCode(slurmCommand(*slurm, a.slurm));
   if (kube->parsed()) return exitCode(kubeCommand(*kube, a.kube));

@@ -20,6 +20,8 @@ Examples:
   muster fleet runs/monday --expect nodes.txt          merge all nodes into one fleet verdict
   muster history add runs/monday                       add these runs to the history
   muster compare runs/before runs/after                what differs by more than the noise
+  muster sign runs/monday --key supplier.key           sign a run or fleet directory
+  muster verify runs/monday --key supplier.key.pub     verify it without trust in the signer
   muster plugins compute                               show a plugin's tests and metrics
 
 `muster COMMAND --help` describes each command.
@@ -145,7 +147,8 @@ inline constexpr const char* kReportExamples = R"(
 Every format marks what is not a plain run: SIMULATED, IMPORTED, RE-JUDGED, REDACTED, PARTIAL. Lists of nodes are not made of a
 simulated fleet. In CSV, a text that a spreadsheet would compute begins with an apostrophe.
 
-Exit code: the one stored in the record, of several the worst, see `muster --help`; of a list of nodes 0.
+Exit code: the one stored in the record, of several the worst, see `muster --help`; of a list of nodes 0; 3 if the record is accepted
+and a clause of --requirements has no evidence. Copies of both files are kept in --out; reports rendered there again show them too.
 
 Examples:
   muster report runs/n17/record.json                   show the summary
@@ -156,6 +159,17 @@ Examples:
   muster report runs/n17/record.json --format prometheus --out /var/lib/node_exporter/muster.prom
   srun --exclude=$(muster report runs/monday/fleet.json --format exclude) ...
   muster report runs/n17/record.json --out for-customer --acceptance acceptance.toml
+
+  muster report runs/n17/record.json --requirements plans/requirements/public-node-checks.toml
+
+requirements.toml (a clause needs check results of each of its metrics, or of each of its stages; `where` is optional):
+  schema = 1
+  name = "contract C-4711, annex B"
+  [[clause]]
+  id = "B.2"
+  requirement = "dense BF16 matrix products at the contracted rate"
+  metrics = ["compute.gemm_throughput"]
+  where = { dtype = "bf16" }
 
 acceptance.toml (every key but `schema` is optional; what is missing is a blank to fill in by hand):
   schema = 1

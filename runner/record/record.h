@@ -210,6 +210,11 @@ Result<Record> recordFromJson(const Json& json);
 /// in reports.
 std::string recordText(const Record& record);
 
+/// The bytes that a record may have at most.
+inline constexpr uint64_t kMaxRecordBytes = 16ull << 20;
+
+/// Reads the text of a record field by field. Whether its fields agree is for checkRecord() to say.
+Result<Record> uncheckedRecord(const std::string& text);
 /// Reads a record file of at most 16 MiB and checks it field by field; hostile files give an error, never a
 /// crash.
 Result<Record> readRecord(const std::filesystem::path& path);

@@ -2,17 +2,12 @@
 // Reads node keys, and computes and verifies the MAC of a record.
 #include "runner/record/record_mac.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nettle/memops.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 
 #include "runner/core/text.h"
-#include "runner/system/files.h"
 #include "runner/system/secret.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {
@@ -31,22 +26,8 @@ std::string nodeKeyOf(const std::string& runKey, const std::string& node) {
 }
 
 Result<std::string> readKey(const std::filesystem::path& path) {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-  struct stat info {};
-  if (!fd.valid() || fstat(fd.get(), &info) != 0)
-    return Error{ErrorCode::kUsage, "cannot read the key: " + errnoText(errno), path.string()};
-  const bool others = (info.st_mode & (S_IRWXG | S_IRWXO)) != 0;
-  const bool foreign = info.st_uid != 0 && info.st_uid != geteuid();
-  if (!S_ISREG(info.st_mode) || others || foreign)
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("refused: a key must be a regular file of root or this user that nobody else can "
-                    "read (mode 0600; found {:04o}, user {})",
-                    info.st_mode & 07777, info.st_uid),
-        path.string()};
-  char text[4 * kKeyBytes];
-  const ssize_t size = read(fd.get(), text, sizeof text);
-  const std::string key(trim(std::string_view(text, size > 0 ? static_cast<size_t>(size) : 0)));
+  MUSTER_TRY(const std::string text, readPrivateFile(path, 4 * kKeyBytes));
+  const std::string key(trim(text));
   if (key.size() != 2 * kKeyBytes || key.find_first_not_of("0123456789abcdef") != std::string::npos)
     return Error{ErrorCode::kUsage, "is not a record key; expected 64 hexadecimal digits", path.string()};
   return key;

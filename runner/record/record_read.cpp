@@ -19,7 +19,6 @@
 namespace muster {
 namespace {
 
-constexpr uint64_t kMaxRecordBytes = 16ull << 20;
 /// What shared fields and packed samples may unfold to: a real record of eight GPUs has a megabyte and a
 /// hundred thousand samples.
 constexpr uint64_t kMostUnfolded = 256ull << 20;
@@ -406,7 +405,12 @@ Result<Record> consume(Json& json) {
   consumeStages(r, json, record.stages);
   if (r.has("mac")) readDigest(r, "mac", record.mac);
   MUSTER_CHECK_OK(r.status());
-  MUSTER_CHECK_OK(checkRecord(record));
+  return record;
+}
+
+Result<Record> checked(Result<Record> record) {
+  if (!record.ok()) return record;
+  MUSTER_CHECK_OK(checkRecord(*record));
   return record;
 }
 
@@ -414,15 +418,17 @@ Result<Record> consume(Json& json) {
 
 Result<Record> recordFromJson(const Json& json) {
   Json own = json;
-  return consume(own);
+  return checked(consume(own));
+}
+
+Result<Record> uncheckedRecord(const std::string& text) {
+  MUSTER_TRY(Json json, parseJson(text));
+  return consume(json);
 }
 
 Result<Record> readRecord(const std::filesystem::path& path) {
-  MUSTER_TRY(std::string text, readFile(path, kMaxRecordBytes));
-  auto json = parseJson(text);
-  std::string().swap(text);
-  if (!json.ok()) return std::move(json).error().context("reading record " + path.string());
-  return consume(*json).context("reading record " + path.string());
+  MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
+  return checked(uncheckedRecord(text)).context("reading record " + path.string());
 }
 
 }  // namespace muster

@@ -337,6 +337,26 @@ Result<Fd> openLockFile(const fs::path& path) {
   return file;
 }
 
+Result<std::string> readPrivateFile(const fs::path& path, uint64_t limit) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  struct stat info {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0)
+    return Error{ErrorCode::kUsage, "cannot read the key: " + errnoText(errno), path.string()};
+  const bool others = (info.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+  const bool foreign = info.st_uid != 0 && info.st_uid != geteuid();
+  if (!S_ISREG(info.st_mode) || others || foreign)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("refused: a key must be a regular file of root or this user that nobody else can "
+                    "read (mode 0600; found {:04o}, user {})",
+                    info.st_mode & 07777, info.st_uid),
+        path.string()};
+  // Through the descriptor: what was checked is what is read.
+  auto text = readFile(fmt::format("/proc/self/fd/{}", fd.get()), limit);
+  if (!text.ok()) return Error{ErrorCode::kUsage, text.error().message, path.string()};
+  return text;
+}
+
 Result<std::string> readOwnFile(const fs::path& path, uint64_t limit) {
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   struct stat folder {

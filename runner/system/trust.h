@@ -42,6 +42,10 @@ Result<Fd> openLockFile(const std::filesystem::path& path);
 /// symbolic link, anything but a regular file, a file of another user than the folder's.
 Result<std::string> readOwnFile(const std::filesystem::path& path, uint64_t limit);
 
+/// Reads a key or another secret. kUsage for a file that others than its owner can read or write, that
+/// belongs to another user than root and this one, or that is larger than `limit`.
+Result<std::string> readPrivateFile(const std::filesystem::path& path, uint64_t limit);
+
 /// The real path of a folder to write into, or whose scripts are executed. Refused if it belongs to another
 /// user than root and this one, or if everybody can write to it. For root, also if a group or a user of an
 /// access control list can, or if others could replace a folder or link on the way there; the user who called

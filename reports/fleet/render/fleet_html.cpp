@@ -10,11 +10,14 @@
 
 #include "reports/fleet/render/fleet_sections.h"
 #include "reports/html/page/csp.h"
+#include "reports/html/page/symbols.h"
 #include "reports/html/page/view.h"
+#include "reports/html/page_one/document_fields.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/findings/deviations.h"
 #include "runner/record/markup.h"
 #include "runner/system/files.h"
 
@@ -179,6 +182,35 @@ void addGroups(View& page, const Fleet& fleet, const FleetRecords& records) {
   });
 }
 
+View clauseView(const FleetClause& clause) {
+  const bool gap = !clause.without.empty();
+  const size_t nodes = clause.nodes + clause.without.size();
+  const Outcome outcome = gap || !clause.worst ? Outcome::kError : clause.worst->outcome;
+  View view;
+  view.text("id", clause.clause.id)
+      .text("requirement", clause.clause.requirement)
+      .text("source", clause.clause.source);
+  view.text("outcome", outcomeName(outcome)).text("symbol", outcomeSymbol(outcome));
+  view.text("result", gap ? "no evidence" : outcomeName(outcome));
+  view.text("limit", clause.worst ? wantedText(*clause.worst) : "")
+      .text("margin", clause.worst ? marginText(*clause.worst) : "");
+  view.text("measured", clause.worst ? clause.worst->observedText : "");
+  view.text("worst", clause.worst ? pairText(clause.worstNode, clause.worst->device) : "");
+  view.text("evidence", fmt::format("{} of {} nodes, {} of {} check results met", clause.nodes, nodes,
+                                    clause.met, clause.results));
+  view.text("without", devicesText(clause.without));
+  return view;
+}
+
+/// Nothing without requirements.
+void addClauses(View& page, const PageExtras& extras) {
+  const auto& requirements = extras.document.requirements;
+  page.text("requirements_name", requirements ? requirements->name : "");
+  page.text("requirements_sha256", requirements ? requirements->sha256 : "");
+  page.text("clause_stages_without", join(extras.clauses.stagesWithout(), ", "));
+  page.list("clauses", viewsOf(extras.clauses.clauses(), clauseView));
+}
+
 /// Nothing where the fleet was measured as a whole.
 void addDelta(View& page, const Fleet& fleet) {
   page.flag("delta", fleet.delta.has_value());
@@ -217,6 +249,7 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
   const ReportLinks links(records, extras.recordsAt);
   addFirstPage(view, fleet, extras.document);
   addIncidents(view, fleet, links, extras.document);
+  addClauses(view, extras);
   addNodes(view, fleet, links);
   addBounded(view, "findings", fleet.findings, [](const RecordFinding& finding) {
     View one;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reports/acceptance/acceptance_document.h"
+#include "reports/acceptance/fleet_clauses.h"
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
@@ -14,6 +15,7 @@ namespace muster::fleet {
 struct PageExtras {
   std::string recordsAt;        ///< relative path from the page to the folder of the records; empty: no links
   AcceptanceDocument document;  ///< what only people know; fields that it lacks are blanks
+  FleetClauses clauses{};       ///< of the document's requirements, over the nodes that have records
 };
 
 /// Renders `fleet` with the templates in `templates`/fleet and the style of `templates`/report. The page

@@ -7,6 +7,7 @@
 #include "reports/html/page_one/page_one.h"
 #include "reports/html/plots/stage_plots.h"
 #include "runner/core/text.h"
+#include "runner/record/findings/attempts.h"
 #include "runner/record/findings/concessions.h"
 #include "runner/record/findings/incidents.h"
 #include "runner/record/findings/marks.h"
@@ -42,6 +43,7 @@ std::string summaryText(const Record& record, const std::vector<Incident>& incid
     parts.push_back(fmt::format("{} waived", waived));
   if (const size_t skipped = record.accounting.of(Outcome::kSkipped); skipped > 0)
     parts.push_back(fmt::format("{} not run", skipped));
+  if (const std::string attempts = attemptsText(record); !attempts.empty()) parts.push_back(attempts);
   return join(parts, " · ");
 }
 

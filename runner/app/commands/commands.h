@@ -94,8 +94,10 @@ struct ReportOptions {
   std::string format;                ///< one of reportFormats(); empty: summary, or report.html and junit.xml
   std::filesystem::path out;         ///< where the reports go; empty: standard output
   std::filesystem::path acceptance;  ///< acceptance.toml for the first page; empty: blanks
+  std::filesystem::path requirements;  ///< clauses that must have evidence; empty: none
 };
-/// Renders records again. Returns the record's exit code, of several the worst.
+/// Renders records again. Returns the record's exit code, of several the worst, or kExitIncomplete where it
+/// is accepted and a clause of the requirements has no evidence.
 Result<int> reportCommand(const ReportOptions& options);
 std::vector<std::string> reportFormats();
 /// One line for each format, for --help.
@@ -132,13 +134,14 @@ struct FleetCommandOptions {
   std::filesystem::path run;     ///< the folder with the nodes' run folders
   std::filesystem::path expect;  ///< file of node names
   bool expectSlurm = false;
-  std::string partition;               ///< with expectSlurm: only its nodes
-  std::filesystem::path plan;          ///< the plan that counts; empty: the one that most records hold
-  std::string fleetId;                 ///< the run that counts; empty: the one that most records name
-  std::filesystem::path topology;      ///< who shares a switch or a rack; empty: not known
-  std::filesystem::path acceptance{};  ///< acceptance.toml for the first page; empty: blanks
-  std::filesystem::path waivers;       ///< known failures that somebody answers for; empty: none
-  std::filesystem::path out;           ///< empty: the run folder
+  std::string partition;                 ///< with expectSlurm: only its nodes
+  std::filesystem::path plan;            ///< the plan that counts; empty: the one that most records hold
+  std::string fleetId;                   ///< the run that counts; empty: the one that most records name
+  std::filesystem::path topology;        ///< who shares a switch or a rack; empty: not known
+  std::filesystem::path acceptance{};    ///< acceptance.toml for the first page; empty: blanks
+  std::filesystem::path requirements{};  ///< clauses that each node must show; empty: none
+  std::filesystem::path waivers;         ///< known failures that somebody answers for; empty: none
+  std::filesystem::path out;             ///< empty: the run folder
   std::vector<std::filesystem::path> profiles;  ///< those that count; empty: what most nodes were judged by
   std::vector<std::string> nodeSkus;            ///< "NODES=SKU"
   std::filesystem::path recordKey;  ///< file of the run's key, which each record must show; empty: none

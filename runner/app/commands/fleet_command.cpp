@@ -17,6 +17,7 @@
 #include "runner/app/commands/fleet_command.h"
 #include "runner/app/commands/record_input.h"
 #include "runner/app/commands/slurm_records.h"
+#include "runner/app/node/outputs.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/print.h"
@@ -24,7 +25,9 @@
 #include "runner/dispatch/plugins.h"
 #include "runner/hosts/host_list.h"
 #include "runner/hosts/topology_file.h"
+#include "runner/judge/exit_code.h"
 #include "runner/plan/stage_names.h"
+#include "runner/record/findings/deviations.h"
 #include "runner/record/record_mac.h"
 #include "runner/sku/profile.h"
 #include "runner/slurm/scheduler.h"
@@ -230,8 +233,86 @@ Status checkTopology(const fs::path& file) {
   return topology.ok() ? Status() : Status(topology.error());
 }
 
+namespace {
+
+/// Nodes that did not run through at once; empty: there are none.
+std::string resumedNote(const fleet::FleetRecords& records) {
+  std::vector<std::string> nodes;
+  for (const fleet::NodeSummary& node : records.nodes)
+    if (node.resumed > 0)
+      nodes.push_back(fmt::format("{} ({})", node.node, plural(static_cast<size_t>(node.resumed), "time")));
+  return nodes.empty() ? ""
+                       : fmt::format("the runs of {} were resumed: {}", plural(nodes.size(), "node"),
+                                     devicesText(nodes));
+}
+
+/// What the command names besides the records.
+Result<FleetInputs> readInputs(const FleetCommandOptions& options) {
+  FleetInputs inputs;
+  MUSTER_TRY(inputs.wanted, readOptions(options));
+  inputs.at = systemClock().wallUnix();
+  inputs.witnessed = !options.slurmRun.empty() || !options.recordKey.empty();
+  if (options.waivers.empty()) return inputs;
+  MUSTER_TRY(const Waivers waivers, readWaivers(options.waivers, inputs.at));
+  inputs.wanted.waiversFrom = options.waivers.filename().string();
+  inputs.wanted.waiversSha256 = waivers.sha256;
+  inputs.waiversPath = waivers.path;
+  inputs.waiversText = waivers.text;
+  return inputs;
+}
+
+}  // namespace
+
+Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const fleet::RecordRules& rules) {
+  Waivers waivers;
+  if (!inputs.waiversPath.empty()) {
+    MUSTER_TRY(waivers, parseWaivers(inputs.waiversText, inputs.waiversPath, inputs.at));
+  }
+  JudgedFleet judged;
+  fleet::FleetOptions wanted = inputs.wanted;
+  judged.inputs = std::move(inputs);
+  MUSTER_TRY(judged.records, fleet::readFleet(run, fleet::readerThreads(), {}, waivers.list, rules));
+  setAsideIncomplete(judged.records);
+  fleet::setAsideRedacted(judged.records);
+  noteRedacted(judged.records, wanted);
+  readProfiles(judged.records, wanted);
+  readPlanSkus(judged.records, wanted);
+  if (std::string note = resumedNote(judged.records); !note.empty()) wanted.notes.push_back(std::move(note));
+  MUSTER_TRY(judged.fleet, fleet::assess(judged.records, wanted));
+  return judged;
+}
+
+Result<FleetClauses> applyRequirements(const Requirements& requirements, const fs::path& run,
+                                       JudgedFleet& judged) {
+  FleetClauses clauses(requirements);
+  for (const fleet::FleetNode& node : judged.fleet.nodes) {
+    if (node.records.empty()) continue;  // it blocks acceptance anyway
+    std::vector<Record> records;
+    for (const size_t index : node.records) {
+      const fleet::NodeSummary& summary = judged.records.nodes[index];
+      const fs::path path = run / summary.path;
+      MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
+      if (sha256Hex(text) != summary.sha256)
+        return Error{ErrorCode::kUsage, "was changed while the fleet was judged; run the command again",
+                     path.string()};
+      MUSTER_TRY(Record record, uncheckedRecord(text).context(path.string()));
+      records.push_back(std::move(record));
+    }
+    clauses.add(node.name, records);
+  }
+  const std::vector<std::string> gaps = clauses.gaps();
+  fleet::Fleet& fleet = judged.fleet;
+  if (fleet.acceptance == Acceptance::kAccepted && !gaps.empty()) {
+    fleet.acceptance = Acceptance::kIncomplete;
+    fleet.exitCode = kExitIncomplete;
+  }
+  fleet.reasons.insert(fleet.reasons.end(), gaps.begin(), gaps.end());
+  return clauses;
+}
+
 Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::Witness* witness) {
-  MUSTER_TRY(fleet::FleetOptions wanted, readOptions(options));
+  MUSTER_TRY(FleetInputs inputs, readInputs(options));
+  fleet::FleetOptions& wanted = inputs.wanted;
   fleet::RecordRules rules;
   std::optional<slurm::RunStore> run;
   if (!options.slurmRun.empty()) {
@@ -251,21 +332,7 @@ Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::
   if (!options.recordKey.empty()) {
     MUSTER_TRY(rules.origin.runKey, readKey(options.recordKey).context("--record-key"));
   }
-  Waivers waivers;
-  if (!options.waivers.empty()) {
-    MUSTER_TRY(waivers, readWaivers(options.waivers, systemClock().wallUnix()));
-    wanted.waiversFrom = options.waivers.filename().string();
-    wanted.waiversSha256 = waivers.sha256;
-  }
-  JudgedFleet judged;
-  MUSTER_TRY(judged.records, fleet::readFleet(options.run, fleet::readerThreads(), {}, waivers.list, rules));
-  setAsideIncomplete(judged.records);
-  fleet::setAsideRedacted(judged.records);
-  noteRedacted(judged.records, wanted);
-  readProfiles(judged.records, wanted);
-  readPlanSkus(judged.records, wanted);
-  MUSTER_TRY(judged.fleet, fleet::assess(judged.records, wanted));
-  return judged;
+  return judgeRecords(std::move(inputs), options.run, rules);
 }
 
 namespace {
@@ -315,17 +382,26 @@ Result<int> fleetCommand(const FleetCommandOptions& given) {
   if (!options.slurmRun.empty()) {
     MUSTER_TRY(witness, askPatiently(options));
   }
-  MUSTER_TRY(const JudgedFleet judged, judgeFleet(options, witness ? &*witness : nullptr));
-  const auto& [records, fleet] = judged;
-  const fs::path named = options.out.empty() ? options.run : options.out;
-  MUSTER_TRY(const fs::path out, makeOutputFolder(named, "--out"));
-  const std::string text = fleet::fleetText(fleet, records);
-  MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
   fleet::PageExtras extras;
-  extras.recordsAt = pathFrom(out, options.run);
   if (!options.acceptance.empty()) {
     MUSTER_TRY(extras.document, readAcceptanceDocument(options.acceptance));
   }
+  if (!options.requirements.empty()) {
+    MUSTER_TRY(extras.document.requirements, readRequirements(options.requirements));
+  }
+  MUSTER_TRY(JudgedFleet judged, judgeFleet(options, witness ? &*witness : nullptr));
+  const auto& [records, fleet, inputs] = judged;
+  const fs::path named = options.out.empty() ? options.run : options.out;
+  MUSTER_TRY(const fs::path out, makeOutputFolder(named, "--out"));
+  MUSTER_CHECK_OK(keepDocuments(extras.document, out));
+  if (extras.document.requirements) {
+    MUSTER_TRY(extras.clauses, applyRequirements(*extras.document.requirements, options.run, judged));
+  }
+  const std::string text = fleet::fleetText(fleet, records);
+  MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
+  extras.recordsAt = judged.inputs.recordsAt = pathFrom(out, options.run);
+  MUSTER_CHECK_OK(
+      writeFileAtomically(out / kFleetInputsFile, dumpJson(toJson(inputs), 1) + "\n", Durable::kNo));
   MUSTER_TRY(const std::string html,
              fleet::renderFleetHtml(fleet, records, sha256Hex(text), tree.templates, extras));
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.html", html, Durable::kNo));

@@ -28,20 +28,6 @@ std::vector<std::string> stagesIn(const std::string& plan) {
   return names;
 }
 
-Status checkStages(const Record& record) {
-  if (!record.imported.empty()) return {};  // it names its stages itself, and no plan ran
-  const std::vector<std::string> wanted = stagesIn(record.plan.text);
-  std::vector<std::string> found;
-  for (const StageRecord& stage : record.stages) found.push_back(stage.name);
-  const std::string difference =
-      wanted.empty() ? "the text of its plan cannot be read" : stageDifference(found, wanted);
-  if (difference.empty()) return {};
-  return Error{
-      ErrorCode::kUsage,
-      difference + "; the file was edited or truncated: use the original record written by `muster run`",
-      "record"};
-}
-
 /// The outcomes of each stage, as often as its verdicts have them.
 std::map<std::string, Accounting> countsOf(const Record& record) {
   std::map<std::string, Accounting> counts;
@@ -64,6 +50,20 @@ std::string differenceBetween(const Record& record, const Record& again) {
 }
 
 }  // namespace
+
+Status checkStages(const Record& record) {
+  if (!record.imported.empty()) return {};  // it names its stages itself, and no plan ran
+  const std::vector<std::string> wanted = stagesIn(record.plan.text);
+  std::vector<std::string> found;
+  for (const StageRecord& stage : record.stages) found.push_back(stage.name);
+  const std::string difference =
+      wanted.empty() ? "the text of its plan cannot be read" : stageDifference(found, wanted);
+  if (difference.empty()) return {};
+  return Error{
+      ErrorCode::kUsage,
+      difference + "; the file was edited or truncated: use the original record written by `muster run`",
+      "record"};
+}
 
 Result<Record> recordAt(const fs::path& path) {
   std::error_code error;

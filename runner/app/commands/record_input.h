@@ -9,6 +9,9 @@
 
 namespace muster {
 
+/// kUsage where a stage of the record's plan is missing, or one that its plan does not have is there.
+Status checkStages(const Record& record);
+
 /// A record that a person named; of a run's folder the file in it is named to them. kUsage where a stage of
 /// its plan is missing.
 Result<Record> recordAt(const std::filesystem::path& path);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "reports/acceptance/acceptance_document.h"
+#include "reports/acceptance/clause_matrix.h"
 #include "reports/formats/formats.h"
 #include "reports/history/store/kept_fleet.h"
 #include "reports/terminal/terminal.h"
@@ -115,6 +116,19 @@ Result<int> listNodes(const NodeListFormat& format, const ReportOptions& options
   return kExitAccepted;
 }
 
+/// The summary of a record, with its clauses.
+int showSummary(const Record& original, const std::optional<Requirements>& requirements) {
+  const Record record = underRequirements(original, requirements);
+  printLines(renderSummary(record, false, kSummaryColumns));
+  if (!requirements) return record.exitCode;
+  const ClauseMatrix matrix = clauseMatrix(*requirements, record);
+  for (const ClauseResult& result : matrix.clauses)
+    printText("  clause {:<8} {}\n", result.clause->id, result.text());
+  if (!matrix.stagesWithout.empty())
+    printText("  stages that are evidence for no clause: {}\n", join(matrix.stagesWithout, ", "));
+  return record.exitCode;
+}
+
 /// The summary of one record, or its pages.
 Result<int> reportPages(const ReportOptions& options) {
   if (options.records.size() != 1)
@@ -126,16 +140,17 @@ Result<int> reportPages(const ReportOptions& options) {
                    "--acceptance"};
     MUSTER_TRY(document, readAcceptanceDocument(options.acceptance));
   }
-  MUSTER_TRY(const Record record, soundRecordAt(options.records.front()));
-  if (options.out.empty()) {
-    printLines(renderSummary(record, false, kSummaryColumns));
-    return record.exitCode;
+  if (!options.requirements.empty()) {
+    MUSTER_TRY(document.requirements, readRequirements(options.requirements));
   }
+  MUSTER_TRY(const Record record, soundRecordAt(options.records.front()));
+  if (options.out.empty()) return showSummary(record, document.requirements);
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
+  MUSTER_CHECK_OK(keepDocuments(document, out));
   MUSTER_CHECK_OK(writeReports(record, sha256Hex(recordText(record)), out, tree.templates, document));
   printText("report {}\n", (options.out / "report.html").string());
-  return record.exitCode;
+  return underRequirements(record, document.requirements).exitCode;
 }
 
 }  // namespace
@@ -157,9 +172,9 @@ std::string reportFormatsText() {
 
 Result<int> reportCommand(const ReportOptions& options) {
   if (options.format.empty()) return reportPages(options);
-  if (!options.acceptance.empty())
+  if (!options.acceptance.empty() || !options.requirements.empty())
     return Error{ErrorCode::kUsage, "is printed in report.html only, which is written without --format",
-                 "--acceptance"};
+                 options.acceptance.empty() ? "--requirements" : "--acceptance"};
   if (const NodeListFormat* list = named(nodeListFormats(), options.format)) return listNodes(*list, options);
   return reportAs(*named(formats(), options.format), options);
 }

@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "reports/acceptance/clause_matrix.h"
 #include "reports/html/html.h"
 #include "reports/junit/junit.h"
 #include "runner/record/record_check.h"
@@ -11,8 +12,28 @@
 
 namespace muster {
 
-Status writeReports(const Record& record, const std::string& digest, const std::filesystem::path& folder,
+Status keepDocuments(AcceptanceDocument& document, const std::filesystem::path& folder) {
+  const std::filesystem::path acceptance = folder / kAcceptanceFile,
+                              requirements = folder / kRequirementsFile;
+  std::error_code error;
+  std::optional<Requirements> clauses = std::move(document.requirements);
+  if (!document.text.empty()) {
+    MUSTER_CHECK_OK(writeFileAtomically(acceptance, document.text));
+  } else if (std::filesystem::exists(acceptance, error)) {
+    MUSTER_TRY(document, readAcceptanceDocument(acceptance));
+  }
+  if (clauses) {
+    MUSTER_CHECK_OK(writeFileAtomically(requirements, clauses->text));
+  } else if (std::filesystem::exists(requirements, error)) {
+    MUSTER_TRY(clauses, readRequirements(requirements));
+  }
+  document.requirements = std::move(clauses);
+  return {};
+}
+
+Status writeReports(const Record& original, const std::string& digest, const std::filesystem::path& folder,
                     const std::filesystem::path& templates, const AcceptanceDocument& document) {
+  const Record record = underRequirements(original, document.requirements);
   MUSTER_CHECK_OK(writeFileAtomically(folder / "junit.xml", renderJunit(record), Durable::kNo));
   MUSTER_TRY(const std::string html, renderHtml(record, digest, templates, document));
   return writeFileAtomically(folder / "report.html", html, Durable::kNo);

@@ -9,6 +9,10 @@
 
 namespace muster {
 
+/// Puts copies of `document` and its requirements beside the reports in `folder`; takes the copies that are
+/// there in place of what is not given. So whoever renders the reports again has what they show.
+Status keepDocuments(AcceptanceDocument& document, const std::filesystem::path& folder);
+
 /// report.html, which shows `digest` (of record.json) and `document`, and junit.xml.
 Status writeReports(const Record& record, const std::string& digest, const std::filesystem::path& folder,
                     const std::filesystem::path& templates, const AcceptanceDocument& document = {});

@@ -17,7 +17,6 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kJournalName = "journal.jsonl";
 constexpr uint64_t kJournalLimit = 1ull << 30;
 /// What a run makes in its folder before its first stage.
 constexpr const char* kFirstMade[] = {kJournalName, ".lock", "artifacts", "requests", "output"};
@@ -118,8 +117,7 @@ Result<RunFolder> RunFolder::open(const fs::path& path) {
   return hold(path);
 }
 
-Result<Journal> RunFolder::readJournal() const {
-  MUSTER_TRY(const std::string text, readFile(path_ / kJournalName, kJournalLimit));
+Result<Journal> journalFromText(const std::string& text) {
   Journal journal;
   size_t begin = 0;
   for (int number = 1; begin < text.size(); ++number) {
@@ -154,8 +152,13 @@ Result<Journal> RunFolder::readJournal() const {
   }
   if (!journal.run.is_object())
     return Error{ErrorCode::kUsage, "the journal has no complete first line; start a new run with --out",
-                 (path_ / kJournalName).string()};
+                 kJournalName};
   return journal;
+}
+
+Result<Journal> RunFolder::readJournal() const {
+  MUSTER_TRY(const std::string text, readFile(path_ / kJournalName, kJournalLimit));
+  return journalFromText(text);
 }
 
 void RunFolder::discard() {

@@ -32,6 +32,11 @@ struct Journal {
   int starts = 0;        ///< how often the run was started or resumed
 };
 
+inline constexpr const char* kJournalName = "journal.jsonl";
+
+/// Reads the text of a journal.
+Result<Journal> journalFromText(const std::string& text);
+
 /// A run folder that is held by this process. Layout: journal.jsonl, plan.*, artifacts/, requests/, output/,
 /// and at the end record.json, report.html, junit.xml.
 class RunFolder {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clauses beside the check results of a record: which are met, which are not, and which have no evidence.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/acceptance/requirements.h"
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// What the record shows of one clause.
+struct ClauseResult {
+  const Clause* clause = nullptr;
+  std::vector<std::string> missing;  ///< metrics or stages without any check result; empty: it has evidence
+  size_t results = 0;                ///< check results that are its evidence
+  size_t met = 0;                    ///< of those, the ones that were met
+  const Verdict* worst = nullptr;    ///< the worst of them: by outcome, then by margin
+  std::vector<std::string> stages;   ///< in which they are, in the order of the record
+
+  /// "pass: 8 of 8 check results met (gemm)", "no evidence: compute.gemm_throughput".
+  [[nodiscard]] std::string text() const;
+};
+
+struct ClauseMatrix {
+  std::vector<ClauseResult> clauses;
+  std::vector<std::string> stagesWithout;  ///< whose own metrics are evidence for no clause
+
+  /// "clause 4.2 has no evidence: compute.gemm_throughput", a line each.
+  [[nodiscard]] std::vector<std::string> gaps() const;
+};
+
+/// Whether a check result is worse evidence than `b` (nullptr: there is none yet): by outcome, then by
+/// margin.
+bool isWorseEvidence(const Verdict& a, const Verdict* b);
+
+/// `requirements` and `record` must outlive the matrix.
+ClauseMatrix clauseMatrix(const Requirements& requirements, const Record& record);
+
+/// The record under these requirements, if there are any: one that was accepted is incomplete where a clause
+/// has no evidence.
+Record underRequirements(Record record, const std::optional<Requirements>& requirements);
+
+}  // namespace muster

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds up clauses over nodes.
+#include "reports/acceptance/fleet_clauses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/text.h"
+#include "runner/record/record_check.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMostNamed = 8;
+
+std::string namesText(const std::vector<std::string>& names) {
+  std::string text = join(
+      {names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMostNamed))}, ", ");
+  if (names.size() > kMostNamed) text += fmt::format(" and {} more", names.size() - kMostNamed);
+  return text;
+}
+
+/// Whether something that the clause needs is shown by none of the node's records.
+bool lacksEvidence(const std::vector<ClauseMatrix>& matrices, size_t index) {
+  if (matrices.empty()) return true;
+  const auto& first = matrices.front().clauses[index].missing;
+  return std::any_of(first.begin(), first.end(), [&](const std::string& name) {
+    return std::all_of(matrices.begin(), matrices.end(), [&](const ClauseMatrix& matrix) {
+      return contains(matrix.clauses[index].missing, name);
+    });
+  });
+}
+
+}  // namespace
+
+FleetClauses::FleetClauses(const Requirements& requirements) : requirements_(requirements) {
+  for (const Clause& clause : requirements_.clauses)
+    clauses_.push_back({clause, 0, {}, 0, 0, std::nullopt, ""});
+}
+
+void FleetClauses::add(const std::string& node, const std::vector<Record>& records) {
+  std::vector<ClauseMatrix> matrices;
+  for (const Record& record : records) {
+    matrices.push_back(clauseMatrix(requirements_, record));
+    for (const StageRecord& stage : record.stages)
+      if (!isOwnStage(stage.name))
+        (contains(matrices.back().stagesWithout, stage.name) ? stages_ : used_).insert(stage.name);
+  }
+  for (size_t i = 0; i < clauses_.size(); ++i) addClause(clauses_[i], node, matrices, i);
+}
+
+void FleetClauses::addClause(FleetClause& clause, const std::string& node,
+                             const std::vector<ClauseMatrix>& matrices, size_t index) {
+  if (lacksEvidence(matrices, index))
+    clause.without.push_back(node);
+  else
+    ++clause.nodes;
+  for (const ClauseMatrix& matrix : matrices) {
+    const ClauseResult& result = matrix.clauses[index];
+    clause.results += result.results;
+    clause.met += result.met;
+    if (result.worst == nullptr || !isWorseEvidence(*result.worst, clause.worst ? &*clause.worst : nullptr))
+      continue;
+    clause.worst = *result.worst;
+    clause.worstNode = node;
+  }
+}
+
+std::vector<std::string> FleetClauses::stagesWithout() const {
+  std::vector<std::string> names;
+  std::set_difference(stages_.begin(), stages_.end(), used_.begin(), used_.end(), std::back_inserter(names));
+  return names;
+}
+
+std::vector<std::string> FleetClauses::gaps() const {
+  std::vector<std::string> lines;
+  for (const FleetClause& clause : clauses_)
+    if (!clause.without.empty())
+      lines.push_back(fmt::format("clause {} has no evidence on {} of {} nodes: {}",
+                                  printable(clause.clause.id, 80), clause.without.size(),
+                                  clause.without.size() + clause.nodes,
+                                  printable(namesText(clause.without), 300)));
+  return lines;
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clauses beside the check results of many nodes: each node must show evidence of its own.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reports/acceptance/clause_matrix.h"
+
+namespace muster {
+
+/// What the nodes of a fleet show of one clause.
+struct FleetClause {
+  Clause clause;
+  size_t nodes = 0;                  ///< with evidence
+  std::vector<std::string> without;  ///< nodes that lack evidence
+  size_t results = 0;
+  size_t met = 0;
+  std::optional<Verdict> worst;  ///< the worst of all nodes
+  std::string worstNode;
+};
+
+/// Collects the results of a fleet's nodes, one after the other.
+class FleetClauses {
+ public:
+  FleetClauses() = default;
+  explicit FleetClauses(const Requirements& requirements);
+
+  /// `records` are all runs of one node that count: what one does not show, another may.
+  void add(const std::string& node, const std::vector<Record>& records);
+
+  [[nodiscard]] const std::vector<FleetClause>& clauses() const { return clauses_; }
+  /// Stages that are evidence for no clause on any node.
+  [[nodiscard]] std::vector<std::string> stagesWithout() const;
+  /// "clause 4.2 has no evidence on 2 nodes: n1, n2", a line each.
+  [[nodiscard]] std::vector<std::string> gaps() const;
+
+ private:
+  void addClause(FleetClause& clause, const std::string& node, const std::vector<ClauseMatrix>& matrices,
+                 size_t index);
+
+  Requirements requirements_;
+  std::vector<FleetClause> clauses_;
+  std::set<std::string> stages_, used_;  ///< without and with evidence for a clause, on any node
+};
+
+}  // namespace muster

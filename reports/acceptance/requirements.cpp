@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads requirements.toml. reports/README.md describes the format.
+#include "reports/acceptance/requirements.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runner/core/toml/toml_table.h"
+#include "runner/system/files.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kMaxRequirementsBytes = 1ull << 20;
+constexpr size_t kMostClauses = 1000;
+
+class RequirementsReader {
+ public:
+  explicit RequirementsReader(const TomlDocument& document)
+      : complaints_(document), root_(document, "", complaints_) {}
+
+  Result<Requirements> read() {
+    root_.schemaVersion("requirements");
+    root_.text("name", result_.name);
+    root_.require("clause");
+    std::vector<TomlTable> clauses;
+    if (root_.has("clause")) clauses = root_.tables("clause");
+    if (clauses.size() > kMostClauses)
+      root_.complain("clause", fmt::format("{} clauses; at most {} are read", clauses.size(), kMostClauses));
+    else
+      for (TomlTable& clause : clauses) readClause(clause);
+    root_.finish();
+    MUSTER_CHECK_OK(complaints_.status());
+    return std::move(result_);
+  }
+
+ private:
+  void readClause(TomlTable& table) {
+    Clause clause;
+    table.require("id");
+    table.text("id", clause.id);
+    table.require("requirement");
+    table.text("requirement", clause.requirement);
+    table.text("source", clause.source);
+    table.texts("stages", clause.stages);
+    table.texts("metrics", clause.metrics);
+    if (clause.stages.empty() && clause.metrics.empty())
+      table.complain("", "a clause needs `metrics` or `stages`: what shows that it is met");
+    if (table.has("where")) readLabels(table.table("where"), clause.where);
+    if (!clause.id.empty() && !ids_.insert(clause.id).second)
+      table.complain("id", fmt::format("clause \"{}\" is there twice", clause.id));
+    table.finish();
+    result_.clauses.push_back(std::move(clause));
+  }
+
+  static void readLabels(TomlTable table, Labels& out) {
+    for (const std::string& key : table.keys({})) table.text(key.c_str(), out[key]);
+    table.finish();
+  }
+
+  Complaints complaints_;
+  TomlTable root_;
+  Requirements result_;
+  std::set<std::string> ids_;
+};
+
+}  // namespace
+
+Result<Requirements> parseRequirements(std::string_view text, const std::string& file) {
+  MUSTER_TRY(const TomlDocument document, TomlDocument::parse(text, file));
+  MUSTER_TRY(Requirements requirements, RequirementsReader(document).read());
+  requirements.text = text;
+  requirements.sha256 = sha256Hex(text);
+  return requirements;
+}
+
+Result<Requirements> readRequirements(const std::filesystem::path& path) {
+  auto text = readFile(path, kMaxRequirementsBytes);
+  if (!text.ok()) return Error{ErrorCode::kUsage, "--requirements: " + text.error().message, path.string()};
+  return parseRequirements(*text, path.string());
+}
+
+}  // namespace muster

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges the records of a fleet again and compares what comes of it.
+#include "runner/app/attest/fleet_verification.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/fleet/render/fleet_html.h"
+#include "runner/app/commands/fleet_command.h"
+#include "runner/core/build_info.h"
+#include "runner/system/files.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kMaxFleetBytes = 1ull << 30;
+
+class FleetVerification {
+ public:
+  FleetVerification(const VerifyTools& tools, std::string prefix, Verification& out)
+      : tools_(tools), prefix_(std::move(prefix)), out_(out) {}
+
+  void verify(FolderResult& result) {
+    const auto kept = tools_.folder.read(prefix_ + kFleetName, kMaxFleetBytes);
+    const auto json = kept.ok() ? parseJson(*kept) : Result<Json>(kept.error());
+    if (!json.ok())
+      return out_.refute(VerifyCheck::kFleet, prefix_ + kFleetName + ": " + json.error().text());
+    takeResult(*json, result);
+    auto inputs = inputsOf();
+    if (!inputs.ok()) return leaveOpen(inputs.error().text());
+    if (inputs->witnessed)
+      return leaveOpen("Slurm or a record key decided which records count, and neither is at hand");
+    const std::string at = inputs->recordsAt;
+    if (at != "." && !attest::isNameBelow(at)) return leaveOpen("its records are not below fleet.json");
+    auto judged = judgeRecords(*std::move(inputs), tools_.folder.path() / prefix_ / at, {});
+    if (!judged.ok()) return out_.refute(VerifyCheck::kFleet, judged.error().text());
+    compare(*kept, *judged, at);
+    tellAttempts();
+  }
+
+ private:
+  void leaveOpen(const std::string& why) {
+    out_.leaveOpen(VerifyCheck::kFleet,
+                   fmt::format("{}{} cannot be derived again: {}", prefix_, kFleetName, why));
+  }
+
+  /// What the fleet says of itself; whether it is true is compared later.
+  void takeResult(const Json& json, FolderResult& result) {
+    std::string acceptance, build;
+    int exitCode = 0;
+    JsonReader reader(json, kFleetName);
+    reader.read("acceptance", acceptance);
+    reader.read("exit_code", exitCode);
+    const Json* tool = reader.object("tool");
+    if (tool != nullptr) JsonReader(*tool, "tool").read("build_id", build);
+    if (!reader.ok()) return out_.refute(VerifyCheck::kFleet, reader.status().error().text());
+    sameBuild_ = build == buildId();
+    result.acceptance = acceptance;
+    result.exitCode = exitCode;
+    Json entry = {{"folder", prefix_}, {"fleet", true}};
+    for (const char* key :
+         {"acceptance", "exit_code", "simulated", "plan", "fleet_id", "records_sha256", "waivers_sha256"})
+      if (const auto at = json.find(key); at != json.end()) entry[key] = *at;
+    result.results.push_back(std::move(entry));
+  }
+
+  Result<FleetInputs> inputsOf() {
+    MUSTER_TRY(const std::string text, tools_.folder.read(prefix_ + kFleetInputsFile, kMaxFleetBytes));
+    MUSTER_TRY(const Json json, parseJson(text));
+    return fleetInputsFromJson(json);
+  }
+
+  void compare(const std::string& kept, JudgedFleet& judged, const std::string& recordsAt) {
+    auto document = documentsIn(tools_, prefix_);
+    if (!document.ok()) return out_.refute(VerifyCheck::kReports, document.error().text());
+    fleet::PageExtras extras{recordsAt, *std::move(document), {}};
+    if (extras.document.requirements) {
+      const auto records = tools_.folder.path() / prefix_ / recordsAt;
+      auto clauses = applyRequirements(*extras.document.requirements, records, judged);
+      if (!clauses.ok()) return out_.refute(VerifyCheck::kFleet, clauses.error().text());
+      extras.clauses = *std::move(clauses);
+    }
+    const std::string text = fleet::fleetText(judged.fleet, judged.records);
+    bool same = equals(kFleetName, kept, text);
+    const auto html =
+        renderFleetHtml(judged.fleet, judged.records, sha256Hex(text), tools_.tree.templates, extras);
+    if (!html.ok()) return leaveOpen(html.error().text());
+    const auto page = tools_.folder.read(prefix_ + "fleet.html", kMaxFleetBytes);
+    same = (page.ok() ? equals("fleet.html", *page, *html) : differs("fleet.html", page.error().message)) &&
+           same;
+    if (same)
+      out_.tell(VerifyCheck::kFleet,
+                fmt::format("{} and fleet.html derived again from {} records, byte for byte", kFleetName,
+                            judged.records.nodes.size()));
+  }
+
+  bool equals(const std::string& name, const std::string& found, const std::string& derived) {
+    const std::string what = textDifference(found, derived);
+    return what.empty() || differs(name, what);
+  }
+
+  /// A difference that another build of Muster may have made is no proof. False.
+  bool differs(const std::string& name, const std::string& what) {
+    if (sameBuild_)
+      out_.refute(VerifyCheck::kFleet, prefix_ + name + ": " + what);
+    else
+      leaveOpen(fmt::format("{}: {}; another build of Muster wrote it", name, what));
+    return false;
+  }
+
+  /// Runs that were set aside are no part of the fleet, but they were made.
+  void tellAttempts() {
+    const auto isSetAside = [&](const attest::FolderFile& file) {
+      return file.name.starts_with(prefix_) && file.name.find("attempts/") != std::string::npos &&
+             file.name.ends_with(kRecordName);
+    };
+    const auto count = std::count_if(tools_.files.files.begin(), tools_.files.files.end(), isSetAside);
+    if (count > 0)
+      out_.tell(VerifyCheck::kAttempts, fmt::format("{} earlier runs were set aside in attempts/", count));
+  }
+
+  const VerifyTools& tools_;
+  std::string prefix_;
+  Verification& out_;
+  bool sameBuild_ = true;
+};
+
+}  // namespace
+
+void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,
+                 FolderResult& result) {
+  FleetVerification(tools, prefix, out).verify(result);
+}
+
+}  // namespace muster

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verifies a fleet from its records: fleet.json and fleet.html are derived again.
+#pragma once
+
+#include "runner/app/attest/folder_verification.h"
+
+namespace muster {
+
+inline constexpr const char* kFleetName = "fleet.json";
+
+/// Verifies the fleet in the folder `prefix` ("", "report/"). Its result takes the place of those of the
+/// runs.
+void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,
+                 FolderResult& result);
+
+}  // namespace muster

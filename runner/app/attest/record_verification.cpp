@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verifies record, journal, artifacts and reports of one run.
+#include "runner/app/attest/record_verification.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/acceptance/clause_matrix.h"
+#include "reports/html/html.h"
+#include "reports/junit/junit.h"
+#include "runner/app/attest/derived_limits.h"
+#include "runner/app/attest/derived_verdicts.h"
+#include "runner/app/commands/commands.h"
+#include "runner/app/commands/record_input.h"
+#include "runner/app/node/run_folder.h"
+#include "runner/attest/envelope.h"
+#include "runner/core/build_info.h"
+#include "runner/core/text.h"
+#include "runner/record/findings/attempts.h"
+#include "runner/record/record_check.h"
+#include "runner/system/files.h"
+
+namespace muster {
+namespace {
+
+using attest::FolderFile;
+
+constexpr uint64_t kMaxReportBytes = 256ull << 20;
+
+std::vector<Override> overridesOf(const Record& record) {
+  std::vector<Override> overrides;
+  for (const std::string& set : record.overrides)
+    if (auto parsed = parseOverride(set); parsed.ok()) overrides.push_back(*std::move(parsed));
+  return overrides;
+}
+
+class RunVerification {
+ public:
+  RunVerification(const VerifyTools& tools, std::string prefix, Verification& out)
+      : tools_(tools), prefix_(std::move(prefix)), out_(out) {}
+
+  std::optional<Record> verify() {
+    const auto text = tools_.folder.read(prefix_ + kRecordName, kMaxRecordBytes);
+    const auto record = text.ok() ? uncheckedRecord(*text) : Result<Record>(text.error());
+    if (!record.ok()) {
+      refute(VerifyCheck::kRecord, std::string(kRecordName) + ": " + record.error().message);
+      return std::nullopt;
+    }
+    sameBuild_ = record->buildId == buildId();
+    verifyRecord(*record, *text);
+    verifyVerdicts(*record);
+    verifyLimits(*record);
+    verifyPromise(*record);
+    verifyArtifacts(*record);
+    verifyJournal(*record);
+    verifyReports(*record, *text);
+    return *record;
+  }
+
+ private:
+  [[nodiscard]] std::string named(const std::string& line) const {
+    return prefix_.empty() ? line : prefix_ + ": " + line;
+  }
+  void refute(VerifyCheck check, const std::string& line) { out_.refute(check, named(line)); }
+  void leaveOpen(VerifyCheck check, const std::string& line) { out_.leaveOpen(check, named(line)); }
+
+  /// A difference that another build of Muster may have made is no proof.
+  void differ(VerifyCheck check, const std::string& line, const Record& record) {
+    if (sameBuild_) return refute(check, line);
+    leaveOpen(check, fmt::format("{}; the run was made by Muster {}, this is {}: verify with that one", line,
+                                 record.buildId, buildId()));
+  }
+
+  void verifyRecord(const Record& record, const std::string& text) {
+    if (const Status agrees = checkRecord(record); !agrees.ok())
+      refute(VerifyCheck::kRecord, agrees.error().message);
+    if (const Status stages = checkStages(record); !stages.ok())
+      refute(VerifyCheck::kRecord, stages.error().message);
+    if (const std::string at = textDifference(text, recordText(record)); !at.empty())
+      differ(VerifyCheck::kRecord, std::string(kRecordName) + ": " + at, record);
+    for (const SourceRecord* source : {&record.profile, &record.waiverFile})
+      if (!source->sha256.empty() && sha256Hex(source->text) != source->sha256)
+        refute(VerifyCheck::kRecord,
+               fmt::format("the text of {} has another SHA-256 than the record states", source->path));
+  }
+
+  void verifyVerdicts(const Record& record) {
+    size_t count = 0;
+    for (const StageRecord& stage : record.stages) count += stage.verdicts.size();
+    const auto again = judgedAgain(record, record.plan.sha256, {}, tools_.tree);
+    if (!again.ok()) return refute(VerifyCheck::kVerdict, again.error().text());
+    const auto differences = verdictDifferences(record, *again, sameBuild_);
+    for (const std::string& line : differences) refute(VerifyCheck::kVerdict, line);
+    if (differences.empty())
+      out_.tell(VerifyCheck::kVerdict,
+                named(fmt::format("{} check results derived again from the stored samples: {}", count,
+                                  nameOf(record.acceptance))));
+  }
+
+  void verifyLimits(const Record& record) {
+    if (!record.imported.empty())
+      return leaveOpen(VerifyCheck::kLimits, "imported results of other tools: no plan ran");
+    if (!record.rejudged.empty())
+      return leaveOpen(VerifyCheck::kLimits, rejudgedText(record) + ": ask for the original record");
+    const PlanOutcome outcome =
+        parsePlan(record.plan.text, record.plan.path, tools_.catalog, {overridesOf(record), {}});
+    if (!outcome.plan) {
+      const std::string why =
+          outcome.diagnostics.empty() ? "it cannot be read" : outcome.diagnostics.front().text();
+      return leaveOpen(VerifyCheck::kLimits, "the limits of its plan cannot be derived: " + why);
+    }
+    std::optional<Profile> profile;
+    if (!record.profile.name.empty()) {
+      auto parsed = parseProfile(record.profile.text, record.profile.path, &tools_.catalog);
+      if (!parsed.ok())
+        return leaveOpen(VerifyCheck::kLimits, "its profile cannot be read: " + parsed.error().text());
+      profile = *std::move(parsed);
+    }
+    const auto differences =
+        limitDifferences(record, *outcome.plan, profile ? &*profile : nullptr, tools_.catalog);
+    for (const std::string& line : differences) differ(VerifyCheck::kLimits, line, record);
+    if (differences.empty())
+      out_.tell(VerifyCheck::kLimits,
+                named("tests, parameters and limits derived again from plan and profile"));
+  }
+
+  void verifyPromise(const Record& record) {
+    const Promise& promise = tools_.promise;
+    if (!promise.planSha256.empty()) {
+      if (record.plan.sha256 != promise.planSha256)
+        refute(VerifyCheck::kPromise, fmt::format("the run used plan {} (sha256 {}), promised was sha256 {}",
+                                                  record.plan.name, record.plan.sha256, promise.planSha256));
+      else if (!record.overrides.empty())
+        refute(VerifyCheck::kPromise,
+               fmt::format("the promised plan was changed with --set {}", join(record.overrides, " --set ")));
+      else
+        out_.tell(VerifyCheck::kPromise, named("the run used the promised plan, without --set"));
+    }
+    if (promise.profileSha256.empty()) return;
+    const auto promised = promise.profileSha256.find(record.profile.name);
+    if (promised == promise.profileSha256.end())
+      refute(VerifyCheck::kPromise,
+             fmt::format("the run used profile \"{}\"; promised: {}", record.profile.name, promisedNames()));
+    else if (promised->second != record.profile.sha256)
+      refute(VerifyCheck::kPromise,
+             fmt::format("the run used another profile {} (sha256 {}), promised was sha256 {}",
+                         record.profile.name, record.profile.sha256, promised->second));
+    else
+      out_.tell(VerifyCheck::kPromise, named("the run used the promised profile " + record.profile.name));
+  }
+
+  [[nodiscard]] std::string promisedNames() const {
+    std::vector<std::string> names;
+    for (const auto& [name, sha256] : tools_.promise.profileSha256) names.push_back(name);
+    return join(names, ", ");
+  }
+
+  void verifyArtifacts(const Record& record) {
+    std::set<std::string> listed;
+    for (const StageRecord& stage : record.stages)
+      for (const ArtifactRecord& artifact : stage.artifacts) {
+        if (!artifact.sha256.empty()) verifyArtifact(artifact);
+        listed.insert(prefix_ + artifact.path);
+      }
+    const std::string below = prefix_ + "artifacts/";
+    const bool resumed = record.resumed > 0;  // what an interrupted stage had left stays there
+    for (const FolderFile& file : tools_.files.files)
+      if (file.name.starts_with(below) && !resumed && !listed.contains(file.name))
+        leaveOpen(VerifyCheck::kFiles,
+                  fmt::format("{}: no stage of the record names this artifact", file.name));
+  }
+
+  void verifyArtifact(const ArtifactRecord& artifact) {
+    const auto found = tools_.folder.sums(prefix_ + artifact.path, 1 << 20, artifact.bytes + 1);
+    if (!found.ok() && found.error().code == ErrorCode::kNotFound)
+      return leaveOpen(VerifyCheck::kFiles,
+                       fmt::format("{}: the record names this artifact, and it is missing", artifact.path));
+    if (!found.ok() || found->sha256 != artifact.sha256)
+      refute(VerifyCheck::kFiles,
+             fmt::format("{}: is not the artifact that the record names by its SHA-256", artifact.path));
+  }
+
+  /// The journal was written while the run went on: each finished stage, and each start.
+  void verifyJournal(const Record& record) {
+    if (!hasFile(tools_.files, prefix_ + kJournalName)) return tellAttempts(record);
+    const auto text = tools_.folder.read(prefix_ + kJournalName, kMaxReportBytes);
+    const auto journal = text.ok() ? journalFromText(*text) : Result<Journal>(text.error());
+    if (!journal.ok()) return refute(VerifyCheck::kAttempts, journal.error().text());
+    const auto differs = [&](const std::string& what) {
+      refute(VerifyCheck::kAttempts, std::string(kJournalName) + ": " + what);
+    };
+    if (journal->run.value("run_id", "") != record.runId) differs("it is of another run than the record");
+    if (journal->run.value("plan_sha256", "") != record.plan.sha256)
+      differs("the run was started with another plan");
+    if (journal->starts != record.resumed)
+      differs(
+          fmt::format("the run was resumed {} times, the record says {}", journal->starts, record.resumed));
+    for (const JournalStage& kept : journal->stages) {
+      const auto stage = std::find_if(record.stages.begin(), record.stages.end(),
+                                      [&](const StageRecord& s) { return s.name == kept.stage.name; });
+      if (stage == record.stages.end() || dumpJson(toJson(*stage)) != dumpJson(toJson(kept.stage)))
+        differs(fmt::format("stage {} ended otherwise than the record says", kept.stage.name));
+    }
+    for (const auto& [name, failed] : journal->interrupted)
+      if (std::none_of(record.stages.begin(), record.stages.end(),
+                       [&, &n = name, &f = failed](const StageRecord& s) {
+                         return s.name == n && s.attempts >= f.attempts;
+                       }))
+        differs(fmt::format("stage {} had failed before, and the record has no such attempt", name));
+    tellAttempts(record);
+  }
+
+  /// What was not passed at once.
+  void tellAttempts(const Record& record) {
+    std::vector<std::string> facts;
+    if (const std::string attempts = attemptsText(record); !attempts.empty()) facts.push_back(attempts);
+    if (record.selection.partial()) facts.push_back(record.selection.text());
+    if (!record.rejudged.empty()) facts.push_back(rejudgedText(record));
+    out_.tell(VerifyCheck::kAttempts,
+              named(facts.empty() ? "every stage was tried once" : join(facts, "; ")));
+  }
+
+  void verifyReports(const Record& record, const std::string& text) {
+    if (hasFile(tools_.files, prefix_ + "profile.toml"))
+      compareFile(VerifyCheck::kRecord, "profile.toml", record.profile.text, record, true);
+    const auto document = documentsIn(tools_, prefix_);
+    if (!document.ok()) return refute(VerifyCheck::kReports, document.error().text());
+    const Record shown = underRequirements(record, document->requirements);
+    size_t compared = 0;
+    if (hasFile(tools_.files, prefix_ + "junit.xml")) {
+      compareFile(VerifyCheck::kReports, "junit.xml", renderJunit(shown), record, false);
+      ++compared;
+    }
+    if (hasFile(tools_.files, prefix_ + "report.html")) {
+      const auto html = renderHtml(shown, sha256Hex(text), tools_.tree.templates, *document);
+      if (!html.ok()) return leaveOpen(VerifyCheck::kReports, html.error().text());
+      compareFile(VerifyCheck::kReports, "report.html", *html, record, false);
+      ++compared;
+    }
+    if (compared < 2) leaveOpen(VerifyCheck::kReports, "report.html or junit.xml is missing");
+    if (same_)
+      out_.tell(VerifyCheck::kReports,
+                named(fmt::format("{} reports rendered again, byte for byte", compared)));
+  }
+
+  void compareFile(VerifyCheck check, const std::string& name, const std::string& expected,
+                   const Record& record, bool anyBuild) {
+    const auto found = tools_.folder.read(prefix_ + name, kMaxReportBytes);
+    const std::string what = found.ok() ? textDifference(*found, expected) : found.error().message;
+    if (what.empty()) return;
+    same_ = false;
+    if (anyBuild)
+      refute(check, name + ": " + what);
+    else
+      differ(check, name + ": " + what, record);
+  }
+
+  const VerifyTools& tools_;
+  std::string prefix_;
+  Verification& out_;
+  bool sameBuild_ = true;
+  bool same_ = true;  ///< all compared files are what they must be
+};
+
+}  // namespace
+
+bool hasFile(const attest::FolderList& files, const std::string& name) {
+  return std::binary_search(files.files.begin(), files.files.end(), FolderFile{name, 0, {}},
+                            [](const FolderFile& a, const FolderFile& b) { return a.name < b.name; });
+}
+
+Result<AcceptanceDocument> documentsIn(const VerifyTools& tools, const std::string& prefix) {
+  AcceptanceDocument document;
+  if (const std::string name = prefix + kAcceptanceFile; hasFile(tools.files, name)) {
+    MUSTER_TRY(const std::string text, tools.folder.read(name, kMaxReportBytes));
+    MUSTER_TRY(document, parseAcceptanceDocument(text, name));
+  }
+  if (const std::string name = prefix + kRequirementsFile; hasFile(tools.files, name)) {
+    MUSTER_TRY(const std::string text, tools.folder.read(name, kMaxReportBytes));
+    MUSTER_TRY(document.requirements, parseRequirements(text, name));
+  }
+  return document;
+}
+
+std::string textDifference(std::string_view found, std::string_view expected) {
+  const size_t at = attest::firstDifference(found, expected);
+  if (at == std::string_view::npos) return "";
+  if (at >= found.size()) return fmt::format("ends at byte {}, derived are {} bytes", at, expected.size());
+  if (at >= expected.size()) return fmt::format("has {} bytes, derived are {}", found.size(), at);
+  return fmt::format("byte {} is 0x{:02x}, derived is 0x{:02x}", at, static_cast<unsigned char>(found[at]),
+                     static_cast<unsigned char>(expected[at]));
+}
+
+std::optional<Record> verifyRun(const VerifyTools& tools, const std::string& prefix, Verification& out) {
+  return RunVerification(tools, prefix, out).verify();
+}
+
+}  // namespace muster

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster sign` and `muster verify`: what is verified, what is refuted, and by which of signature, samples,
+// plan and profile.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "runner/record/record_check.h"
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Small, so that it is verified in a moment.
+constexpr const char* kPlan = R"(schema = 1
+name = "small"
+[[stage]]
+name = "gemm"
+test = "compute.gemm"
+timeout = "4m"
+params = { size = 8192, dtype = "bf16" }
+expect = [{ metric = "compute.gemm_throughput", within = "10%", of = "node", source = "test" }]
+)";
+
+/// A healthy run, one with a slow gpu5, and two key pairs, made once. Each test works on copies.
+class Attest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    made_ = new TempDir;
+    made_->write("plan.toml", kPlan);
+    ASSERT_EQ(simulate("h100x8-healthy", "healthy", {}).exitCode, 0);
+    ASSERT_EQ(simulate("h100x8-one-slow-gpu", "slow", {}).exitCode, 1);
+    for (const char* name : {"supplier", "other"})
+      ASSERT_EQ(runMuster({"sign", "--new-key", made(name)}).exitCode, 0);
+  }
+  static void TearDownTestSuite() { delete made_; }
+
+  static std::string made(const std::string& name) { return (made_->path() / name).string(); }
+  static std::string planFile() { return made("plan.toml"); }
+  static ProcessResult simulate(const std::string& scene, const std::string& out,
+                                const std::vector<std::string>& more, const std::string& file = planFile()) {
+    return runMuster(
+        std::vector<std::string>{"run", file, "--simulate", scenario(scene), "--out", made(out)} + more);
+  }
+  /// A copy of a run to change.
+  std::string copyOf(const std::string& name) {
+    const fs::path to = dir_.path() / (name + std::to_string(copies_++));
+    fs::copy(made(name), to, fs::copy_options::recursive);
+    return to.string();
+  }
+  static ProcessResult sign(const std::string& run, const std::string& key = "supplier") {
+    return runMuster({"sign", run, "--key", made(key)});
+  }
+  static ProcessResult verify(const std::string& run, const std::vector<std::string>& more = {}) {
+    return runMuster(std::vector<std::string>{"verify", run} + more);
+  }
+  static std::vector<std::string> byKey() { return {"--key", made("supplier.pub")}; }
+  static void expectRefuted(const ProcessResult& result, const std::string& why) {
+    EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("REFUTED: "));
+    EXPECT_THAT(result.out, HasSubstr(why));
+  }
+
+  /// Changes the record of a run, counts and reports with it, so that all of it agrees.
+  void edit(const std::string& run, const std::function<void(Record&)>& change) {
+    Record record = recordIn(run);
+    change(record);
+    record.accounting = {};
+    for (const StageRecord& stage : record.stages)
+      for (const Verdict& verdict : stage.verdicts) record.accounting.add(verdict);
+    record.accounting.expected = record.accounting.total();
+    std::ofstream(fs::path(run) / "record.json") << recordText(record);
+  }
+  /// Judges an edited record again and takes the result for the run's own record, with its reports.
+  void settle(const std::string& run) {
+    const std::string again = run + "-again";
+    runMuster({"judge", run + "/record.json", "--out", again});
+    edit(again, [](Record& record) { record.rejudged.clear(); });
+    fs::copy(again + "/record.json", run + "/record.json", fs::copy_options::overwrite_existing);
+    fs::remove(run + "/journal.jsonl");
+    runMuster({"report", run + "/record.json", "--out", run});
+  }
+
+  TempDir dir_;
+  int copies_ = 0;
+  static TempDir* made_;
+};
+TempDir* Attest::made_ = nullptr;
+
+TEST_F(Attest, VerifiesASignedRun) {
+  const std::string run = copyOf("healthy");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  const auto result = verify(run, byKey() + std::vector<std::string>{"--plan", planFile(), "--sku",
+                                                                     plan("skus/h100-sxm5-80gb.toml")});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("VERIFIED: accepted, SIMULATED"));
+  EXPECT_THAT(result.out, HasSubstr("derived again from the stored samples"));
+  EXPECT_THAT(result.out, HasSubstr("2 reports rendered again, byte for byte"));
+}
+
+TEST_F(Attest, ReturnsTheResultOfARejectedRun) {
+  const std::string run = copyOf("slow");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  const auto result = verify(run, byKey());
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_THAT(result.out, HasSubstr("VERIFIED: rejected"));
+}
+
+TEST_F(Attest, SaysThatTheSignerIsNotVerified) {
+  const std::string run = copyOf("healthy");
+  EXPECT_EQ(verify(run).exitCode, 3);
+  EXPECT_THAT(verify(run).out, HasSubstr("not signed"));
+  expectRefuted(verify(run, byKey()), "not signed");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  const auto result = verify(run);
+  EXPECT_EQ(result.exitCode, 3) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("NOT VERIFIED"));
+  EXPECT_THAT(result.out, HasSubstr("it was not verified: give the signer's public key with --key"));
+  expectRefuted(verify(run, {"--key", made("other.pub")}), "no valid signature by key");
+}
+
+TEST_F(Attest, TakesSeveralSignaturesOfTheSameFilesAlone) {
+  const std::string run = copyOf("healthy");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  ASSERT_EQ(sign(run, "other").exitCode, 0);
+  EXPECT_EQ(verify(run, byKey() + std::vector<std::string>{"--key", made("other.pub")}).exitCode, 0);
+  std::ofstream(run + "/note.txt") << "added";
+  EXPECT_EQ(sign(run).exitCode, 2);
+  expectRefuted(verify(run, byKey()), "note.txt: is not signed: it was added");
+}
+
+TEST_F(Attest, NamesTheByteOrTheFileThatDiffers) {
+  const std::string run = copyOf("healthy");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  std::fstream(run + "/report.html").seekp(1000).put('\1');
+  const auto result = verify(run, byKey());
+  expectRefuted(result, "report.html: byte 1000 is 0x01, signed was 0x");
+  EXPECT_THAT(result.out, HasSubstr("report.html: byte 1000 is 0x01, derived is 0x"));
+  fs::remove(run + "/junit.xml");
+  expectRefuted(verify(run, byKey()), "junit.xml: is missing");
+  fs::create_symlink("report.html", run + "/junit.xml");
+  expectRefuted(verify(run, byKey()), "junit.xml is a symbolic link");
+}
+
+/// The failures of gpu5, as passes.
+void launder(Record& record) {
+  for (StageRecord& stage : record.stages)
+    for (Verdict& verdict : stage.verdicts)
+      if (verdict.outcome == Outcome::kFail) verdict.outcome = Outcome::kPass;
+}
+
+TEST_F(Attest, RefutesAnEditedVerdictWithoutAnyKey) {
+  const std::string run = copyOf("slow");
+  edit(run, launder);
+  const auto result = verify(run);
+  expectRefuted(result,
+                "stage gemm, compute.gemm_throughput gpu5 (dtype=bf16 size=8192): stored pass, derived fail");
+  EXPECT_EQ(sign(run).exitCode, 2) << "it is not signed either";
+}
+
+TEST_F(Attest, RefutesEditedLimitsWithoutAnyKey) {
+  const std::string run = copyOf("slow");
+  edit(run, [](Record& record) {
+    for (StageRecord& stage : record.stages)
+      for (Json& limit : stage.evidence["expectations"])
+        if (limit.contains("tolerance")) limit["tolerance"] = 0.5;
+  });
+  settle(run);
+  const auto result = verify(run);
+  expectRefuted(result, "stage gemm: limit compute.gemm_throughput");
+  EXPECT_THAT(result.out, HasSubstr("ok       verdict"));
+}
+
+TEST_F(Attest, RefutesARecordThatLacksADevice) {
+  const std::string run = copyOf("slow");
+  edit(run, [](Record& record) {
+    for (StageRecord& stage : record.stages) {
+      if (stage.name != "gemm") continue;
+      std::erase_if(stage.measurements, [](const Measurement& m) { return m.device == "gpu5"; });
+      Json ends = Json::array();
+      for (const Json& end : stage.evidence["ends"])
+        if (end.value("device", "") != "gpu5") ends.push_back(end);
+      stage.evidence["ends"] = ends;
+    }
+  });
+  settle(run);
+  expectRefuted(verify(run), "stage gemm: case gemm has no result of rank 5 (gpu5)");
+}
+
+TEST_F(Attest, RefutesConsistentSamplesOfAnotherSignerByTheKeyAlone) {
+  const std::string run = copyOf("slow");
+  edit(run, [](Record& record) {
+    for (StageRecord& stage : record.stages)
+      for (Measurement& m : stage.measurements)
+        if (m.device == "gpu5" && m.unit == "FLOP/s")
+          for (double& sample : m.samples) sample *= 1.25;
+  });
+  settle(run);
+  ASSERT_EQ(sign(run, "other").exitCode, 0);
+  EXPECT_EQ(verify(run).exitCode, 3) << "nothing contradicts invented samples";
+  expectRefuted(verify(run, byKey()), "no valid signature by key");
+}
+
+TEST_F(Attest, RefutesAnotherPlanOrProfileOfTheSameSupplier) {
+  const TempDir softer;
+  const auto softened = softer.write("plan.toml", std::string(kPlan) + "# softer\n");
+  ASSERT_EQ(simulate("h100x8-healthy", "softened", {}, softened.string()).exitCode, 0);
+  ASSERT_EQ(sign(made("softened")).exitCode, 0);
+  EXPECT_EQ(verify(made("softened"), byKey()).exitCode, 0);
+  expectRefuted(verify(made("softened"), byKey() + std::vector<std::string>{"--plan", planFile()}),
+                "promised was sha256");
+  const auto profile =
+      softer.write("h100.toml", readWhole(plan("skus/h100-sxm5-80gb.toml")) + "\n# softer\n");
+  copyIncluded("skus", softer.path());
+  expectRefuted(verify(made("softened"), byKey() + std::vector<std::string>{"--sku", profile.string()}),
+                "used another profile");
+  ASSERT_EQ(simulate("h100x8-healthy", "set", {"--set", "gemm.repeat=2"}).exitCode, 0);
+  ASSERT_EQ(sign(made("set")).exitCode, 0);
+  expectRefuted(verify(made("set"), byKey() + std::vector<std::string>{"--plan", planFile()}),
+                "--set gemm.repeat=2");
+}
+
+TEST_F(Attest, RefutesARecordOfAnotherAttempt) {
+  const std::string run = copyOf("slow");
+  for (const char* name : {"record.json", "report.html", "junit.xml"})
+    fs::copy(made("healthy") + "/" + name, run + "/" + name, fs::copy_options::overwrite_existing);
+  expectRefuted(verify(run), "journal.jsonl: it is of another run than the record");
+}
+
+TEST_F(Attest, CoversTheAcceptanceDocument) {
+  const std::string run = copyOf("healthy");
+  const auto document = dir_.write("a.toml", "schema = 1\n[document]\nnumber = \"ATR-1\"\n");
+  ASSERT_EQ(
+      runMuster({"report", run + "/record.json", "--out", run, "--acceptance", document.string()}).exitCode,
+      0);
+  ASSERT_EQ(sign(run).exitCode, 0);
+  EXPECT_EQ(verify(run, byKey()).exitCode, 0);
+  std::ofstream(run + "/acceptance.toml") << "schema = 1\n[document]\nnumber = \"ATR-2\"\n";
+  const auto result = verify(run);
+  expectRefuted(result, "report.html: byte ");
+  EXPECT_THAT(result.out, HasSubstr("acceptance.toml: byte 36 is 0x32, signed was 0x31"));
+}
+
+TEST_F(Attest, DerivesAFleetAgainWhereverItLies) {
+  const fs::path fleet = dir_.path() / "fleet", moved = dir_.path() / "moved" / "fleet";
+  ASSERT_EQ(runMuster({"run", planFile(), "--simulate", scenario("h100x8-one-slow-gpu"), "--nodes", "2",
+                       "--out", fleet.string()})
+                .exitCode,
+            1);
+  const auto nodes = dir_.write("nodes.txt", "sim-node-[0000-0001]\n").string();
+  ASSERT_EQ(runMuster({"fleet", fleet.string(), "--expect", nodes}).exitCode, 1);
+  ASSERT_EQ(sign(fleet.string()).exitCode, 0);
+  fs::create_directories(moved.parent_path());
+  fs::rename(fleet, moved);
+  fs::remove(nodes);
+  const auto result = verify(moved.string(), byKey());
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("fleet.json and fleet.html derived again from 2 records, byte for byte"));
+  EXPECT_THAT(result.out, HasSubstr("VERIFIED: rejected"));
+  std::string text = readWhole(moved / "fleet.json");
+  text.replace(text.find("\"rejected\""), 10, "\"accepted\"");
+  std::ofstream(moved / "fleet.json") << text;
+  fs::remove(moved / "signature.dsse.json");
+  expectRefuted(verify(moved.string()), "fleet.json: byte ");
+}
+
+TEST_F(Attest, RendersClausesAgain) {
+  const std::string run = copyOf("healthy");
+  const std::string requirements = plan("requirements/public-node-checks.toml");
+  const auto summary = runMuster({"report", run + "/record.json", "--requirements", requirements});
+  EXPECT_EQ(summary.exitCode, 3);
+  EXPECT_THAT(summary.out, HasSubstr("clause training has no evidence: train.model_flops, train.loss_fell"));
+  EXPECT_EQ(
+      runMuster({"report", run + "/record.json", "--out", run, "--requirements", requirements}).exitCode, 3);
+  EXPECT_THAT(readWhole(run + "/report.html"), HasSubstr("<h2>Clauses"));
+  ASSERT_EQ(sign(run).exitCode, 0);
+  EXPECT_EQ(verify(run, byKey()).exitCode, 3) << "the record is accepted, and the clauses are not";
+  std::ofstream(run + "/requirements.toml", std::ios::app) << "# changed\n";
+  expectRefuted(verify(run, byKey()), "requirements.toml: is longer than");
+}
+
+TEST_F(Attest, AcceptsANodeThatShowsEachClause) {
+  ASSERT_EQ(simulate("h100x8-healthy", "full", {}, plan("node-full.toml")).exitCode, 0);
+  const auto result = runMuster({"report", made("full") + "/record.json", "--requirements",
+                                 plan("requirements/public-node-checks.toml")});
+  EXPECT_EQ(result.exitCode, 0) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("stages that are evidence for no clause: "));
+}
+
+TEST_F(Attest, KeepsAFleetWithoutEvidenceFromBeingAccepted) {
+  const fs::path fleet = dir_.path() / "fleet";
+  fs::create_directories(fleet);
+  fs::copy(made("healthy"), fleet / "n0", fs::copy_options::recursive);
+  const std::vector<std::string> judge = {"fleet", fleet.string(), "--expect",
+                                          dir_.write("nodes.txt", "sim-node-0000\n").string()};
+  ASSERT_EQ(runMuster(judge).exitCode, 0);
+  const auto result = runMuster(
+      judge + std::vector<std::string>{"--requirements", plan("requirements/public-node-checks.toml")});
+  EXPECT_EQ(result.exitCode, 3) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("clause training has no evidence on 1 of 1 nodes: sim-node-0000"));
+  EXPECT_THAT(readWhole(fleet / "fleet.html"), HasSubstr("<h2>Clauses"));
+  ASSERT_EQ(sign(fleet.string()).exitCode, 0);
+  EXPECT_EQ(verify(fleet.string(), byKey()).exitCode, 3);
+}
+
+TEST_F(Attest, RefusesWhatItCannotUse) {
+  EXPECT_EQ(verify(dir_.path() / "nowhere").exitCode, 2);
+  EXPECT_EQ(verify(made("healthy"), {"--key", made("supplier")}).exitCode, 2) << "a private key";
+  EXPECT_EQ(runMuster({"sign", made("healthy")}).exitCode, 2) << "no key";
+  EXPECT_EQ(runMuster({"sign", "--new-key", made("supplier")}).exitCode, 2) << "it exists";
+  expectRefuted(verify(dir_.path()), "there is no record.json");
+}
+
+}  // namespace
+}  // namespace muster::testing

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clauses and their evidence: what is met, what is not, what nobody measured, on one node and on many.
+#include "reports/acceptance/clause_matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/acceptance/fleet_clauses.h"
+#include "tests/runner/record/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Requirements requirementsOf(const std::string& clauses) {
+  auto read = parseRequirements("schema = 1\nname = \"contract\"\n" + clauses, "r.toml");
+  EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().text());
+  return read.ok() ? *std::move(read) : Requirements{};
+}
+
+Requirements oneClause(const std::string& keys) {
+  return requirementsOf("[[clause]]\nid = \"1\"\nrequirement = \"a rate\"\n" + keys + "\n");
+}
+
+constexpr const char* kGemm = "metrics = [\"compute.gemm_throughput\"]";
+constexpr const char* kUnmeasured = "metrics = [\"compute.gemm_throughput\", \"rdma.write_bandwidth\"]";
+
+TEST(ClauseMatrix, ShowsTheWorstCheckResultOfAClause) {
+  const Record record = testing::sickRecord();
+  const Requirements requirements = oneClause(kGemm);
+  const ClauseMatrix matrix = clauseMatrix(requirements, record);
+  ASSERT_EQ(matrix.clauses.size(), 1U);
+  const ClauseResult& result = matrix.clauses.front();
+  EXPECT_THAT(result.missing, IsEmpty());
+  ASSERT_NE(result.worst, nullptr);
+  EXPECT_EQ(result.worst->outcome, Outcome::kFail);
+  EXPECT_LT(result.met, result.results);
+  EXPECT_THAT(result.stages, Contains("gemm"));
+  EXPECT_THAT(matrix.gaps(), IsEmpty());
+}
+
+TEST(ClauseMatrix, NamesAMetricThatNothingWasMeasuredOf) {
+  const Record record = testing::healthyRecord();
+  const Requirements requirements = oneClause(kUnmeasured);
+  EXPECT_THAT(clauseMatrix(requirements, record).gaps(),
+              ElementsAre("clause 1 has no evidence: rdma.write_bandwidth"));
+}
+
+TEST(ClauseMatrix, TakesOnlyResultsOfItsStagesAndLabels) {
+  const Record record = testing::healthyRecord();
+  const auto gapsOf = [&](const std::string& keys) {
+    const Requirements requirements = oneClause(keys);
+    return clauseMatrix(requirements, record).gaps();
+  };
+  const std::string metric = kGemm;
+  EXPECT_THAT(gapsOf("stages = [\"gemm\"]"), IsEmpty());
+  EXPECT_THAT(gapsOf(metric + "\nstages = [\"gemm\"]"), IsEmpty());
+  EXPECT_THAT(gapsOf(metric + "\nstages = [\"nowhere\"]"), ElementsAre(HasSubstr("no evidence")));
+  EXPECT_THAT(gapsOf("stages = [\"gemm\", \"nowhere\"]"), ElementsAre(HasSubstr("no evidence: nowhere")));
+  EXPECT_THAT(gapsOf(metric + "\nwhere = { dtype = \"int4\" }"), ElementsAre(HasSubstr("no evidence")));
+}
+
+TEST(ClauseMatrix, CountsNoResultThatShowsNothing) {
+  Record record = testing::healthyRecord();
+  for (StageRecord& stage : record.stages)
+    for (Verdict& verdict : stage.verdicts)
+      if (verdict.metric == "compute.gemm_throughput") verdict.outcome = Outcome::kSkipped;
+  const Requirements requirements = oneClause(kGemm);
+  EXPECT_THAT(clauseMatrix(requirements, record).gaps(), ElementsAre(HasSubstr("no evidence")));
+}
+
+TEST(ClauseMatrix, ListsStagesWithoutAClause) {
+  const Record record = testing::healthyRecord();
+  const Requirements requirements = oneClause("stages = [\"gemm\"]");
+  const ClauseMatrix matrix = clauseMatrix(requirements, record);
+  EXPECT_EQ(
+      matrix.stagesWithout.size() + 1,
+      static_cast<size_t>(std::count_if(record.stages.begin(), record.stages.end(), [](const StageRecord& s) {
+        return !s.name.starts_with("muster:");
+      })));
+}
+
+TEST(ClauseMatrix, KeepsARecordWithoutEvidenceFromBeingAccepted) {
+  const Record accepted = testing::healthyRecord();
+  EXPECT_EQ(underRequirements(accepted, std::nullopt).exitCode, 0);
+  EXPECT_EQ(underRequirements(accepted, oneClause(kGemm)).exitCode, 0);
+  const Record open = underRequirements(accepted, oneClause(kUnmeasured));
+  EXPECT_EQ(open.exitCode, 3);
+  EXPECT_EQ(open.acceptance, Acceptance::kIncomplete);
+  EXPECT_THAT(open.reasons, Contains(HasSubstr("clause 1 has no evidence")));
+  EXPECT_EQ(underRequirements(testing::sickRecord(), oneClause(kUnmeasured)).exitCode, 1)
+      << "rejected stays rejected";
+}
+
+TEST(FleetClauses, NeedsEvidenceOfEachNode) {
+  Record silent = testing::healthyRecord();
+  for (StageRecord& stage : silent.stages) stage.verdicts.clear();
+  FleetClauses clauses(oneClause(kGemm));
+  clauses.add("n1", {testing::healthyRecord()});
+  clauses.add("n2", {silent});
+  clauses.add("n3", {silent, testing::sickRecord()});
+  clauses.add("n4", {});
+  ASSERT_EQ(clauses.clauses().size(), 1U);
+  EXPECT_EQ(clauses.clauses().front().nodes, 2U);
+  EXPECT_EQ(clauses.clauses().front().worstNode, "n3");
+  EXPECT_THAT(clauses.gaps(), ElementsAre("clause 1 has no evidence on 2 of 4 nodes: n2, n4"));
+}
+
+TEST(Requirements, RefusesMistakesWithTheirPlaces) {
+  const auto refusal = [](const std::string& text) {
+    const auto read = parseRequirements(text, "r.toml");
+    return read.ok() ? "" : read.error().text();
+  };
+  const std::string clause = "[[clause]]\nid = \"1\"\nrequirement = \"a\"\nmetrics = [\"a.b\"]\n";
+  EXPECT_EQ(refusal("schema = 1\n" + clause), "");
+  EXPECT_THAT(refusal("schema = 1\n"), HasSubstr("clause"));
+  EXPECT_THAT(refusal("schema = 2\n" + clause), HasSubstr("r.toml:1"));
+  EXPECT_THAT(refusal("schema = 1\n" + clause + clause), HasSubstr("clause \"1\" is there twice"));
+  EXPECT_THAT(refusal("schema = 1\n[[clause]]\nid = \"1\"\nrequirement = \"a\"\n"),
+              HasSubstr("needs `metrics` or `stages`"));
+  EXPECT_THAT(refusal("schema = 1\n" + clause + "metric = \"a\"\n"), HasSubstr("r.toml:6"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements about real folders: every flipped byte is found and located, and so is whatever was added, taken
+// away or put in the place of a file.
+#include "runner/attest/statement.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <random>
+
+#include "tests/support/process.h"
+
+namespace muster::attest {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int kFlipsOfLargeFile = 300;
+
+class SignedFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_.write("record.json", std::string(300, 'r') + "\n");
+    dir_.write("artifacts/a:b/data.bin", std::string("\0\xff\x80 binary", 10));
+    dir_.write("empty", "");
+    std::string large(200'000, '\0');
+    for (char& c : large) c = static_cast<char>(random_());
+    dir_.write("report.html", large);
+    const auto list = folder().list();
+    ASSERT_TRUE(list.ok());
+    auto made = statementOf(folder(), *list, Json::array());
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    auto read = parseStatement(statementText(*made));
+    ASSERT_TRUE(read.ok()) << read.error().text();
+    statement_ = *std::move(read);
+  }
+
+  Folder folder() { return std::move(Folder::open(dir_.path())).value(); }
+  std::vector<std::string> differences() {
+    const Folder now = folder();
+    return fileDifferences(statement_, now, *now.list());
+  }
+  /// Flips a byte in place, looks, and restores it.
+  void expectLocated(const std::string& name, size_t at) {
+    const int file = open((dir_.path() / name).c_str(), O_RDWR);
+    unsigned char byte = 0;
+    ASSERT_EQ(pread(file, &byte, 1, static_cast<off_t>(at)), 1);
+    const auto flipped = static_cast<unsigned char>(byte ^ (1 + random_() % 255));
+    ASSERT_EQ(pwrite(file, &flipped, 1, static_cast<off_t>(at)), 1);
+    EXPECT_THAT(differences(), ElementsAre(fmt::format("{}: byte {} is 0x{:02x}, signed was 0x{:02x}", name,
+                                                       at, flipped, byte)));
+    ASSERT_EQ(pwrite(file, &byte, 1, static_cast<off_t>(at)), 1);
+    close(file);
+  }
+
+  testing::TempDir dir_;
+  std::mt19937 random_{11};
+  Statement statement_;
+};
+
+TEST_F(SignedFolder, LocatesEveryFlippedByte) {
+  EXPECT_THAT(differences(), IsEmpty());
+  for (const SignedFile& file : statement_.files) {
+    const uint64_t bytes = file.sums.blocks.bytes;
+    if (bytes <= 1000)
+      for (size_t at = 0; at < bytes; ++at) expectLocated(file.name, at);
+    else
+      for (int i = 0; i < kFlipsOfLargeFile; ++i) expectLocated(file.name, random_() % bytes);
+  }
+  EXPECT_THAT(differences(), IsEmpty());
+}
+
+TEST_F(SignedFolder, NamesWhatIsMissingAddedOrOfAnotherSize) {
+  fs::remove(dir_.path() / "empty");
+  dir_.write("artifacts/more", "");
+  dir_.write("record.json", std::string(300, 'r') + "\nmore");
+  EXPECT_THAT(
+      differences(),
+      ElementsAre(
+          HasSubstr("empty: is missing"),
+          HasSubstr("record.json: is longer than the 301 bytes that were signed; it differs in bytes 256 to"),
+          HasSubstr("artifacts/more: is not signed: it was added")));
+  dir_.write("record.json", "short");
+  EXPECT_THAT(differences()[1], HasSubstr("is 5 bytes, signed were 301; it differs in bytes 0 to 300"));
+}
+
+TEST_F(SignedFolder, FollowsNoLink) {
+  fs::rename(dir_.path() / "record.json", dir_.path() / "kept");
+  fs::create_symlink("kept", dir_.path() / "record.json");
+  EXPECT_THAT(differences()[0], HasSubstr("record.json: cannot read it"));
+  EXPECT_THAT(folder().list()->strange, ElementsAre("record.json is a symbolic link"));
+  const testing::TempDir elsewhere;
+  elsewhere.write("a:b/data.bin", std::string("\0\xff\x80 binary", 10));
+  fs::remove_all(dir_.path() / "artifacts");
+  fs::create_symlink(elsewhere.path(), dir_.path() / "artifacts");
+  EXPECT_THAT(differences()[0], HasSubstr("artifacts/a:b/data.bin: cannot read it"));
+}
+
+TEST_F(SignedFolder, WaitsForNoPipeAndReadsNoEndlessFile) {
+  fs::remove(dir_.path() / "empty");
+  ASSERT_EQ(mkfifo((dir_.path() / "empty").c_str(), 0600), 0);
+  fs::resize_file(dir_.path() / "report.html", 1ull << 42);  // four terabytes of nothing
+  EXPECT_THAT(differences(), ElementsAre(HasSubstr("empty: is no regular file"),
+                                         HasSubstr("report.html: is longer than the 200000 bytes")));
+}
+
+TEST_F(SignedFolder, TellsThatItChangesMeanwhile) {
+  const Folder now = folder();
+  const FolderList list = *now.list();
+  EXPECT_EQ(now.changedSince(list), "");
+  std::ofstream(dir_.path() / "empty") << "no more";
+  EXPECT_EQ(now.changedSince(list), "empty");
+}
+
+TEST_F(SignedFolder, LeavesOutWorkingFilesOfARunAlone) {
+  for (const char* name :
+       {".lock", "requests/a.json", "output/b.txt", "run/journal.jsonl", "run/.lock", "run/requests/a"})
+    dir_.write(name, "");
+  const FolderList list = *folder().list();
+  EXPECT_EQ(list.working, 2U) << "those beside a journal";
+  EXPECT_THAT(differences(), ElementsAre(HasSubstr(".lock"), HasSubstr("output/b.txt"),
+                                         HasSubstr("requests/a.json"), HasSubstr("run/journal.jsonl")));
+}
+
+/// The statement's text with one part replaced, and why it is refused.
+std::string refusal(const Statement& statement, const std::string& from, const std::string& to) {
+  std::string text = statementText(statement);
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  const auto read = parseStatement(text.replace(at, from.size(), to));
+  return read.ok() ? "" : read.error().text();
+}
+
+TEST_F(SignedFolder, RefusesStatementsOfOtherTypesAndNamesThatLeaveIt) {
+  EXPECT_THAT(refusal(statement_, "Statement/v1", "Statement/v0.1"), HasSubstr("_type is"));
+  EXPECT_THAT(refusal(statement_, "urn:muster:acceptance:v1", "urn:other"), HasSubstr("predicateType is"));
+  for (const char* name :
+       {"../record.json", "/etc/passwd", "a/../../b", "", ".", "a//b", "signature.dsse.json"})
+    EXPECT_THAT(refusal(statement_, "\"empty\"", "\"" + std::string(name) + "\""), HasSubstr("name")) << name;
+  EXPECT_THAT(refusal(statement_, "\"empty\"", "\"record.json\""), HasSubstr("stands twice"));
+  EXPECT_THAT(refusal(statement_, "\"_type\"", "\"_type\":\"x\",\"_type\""), HasSubstr("defined twice"));
+  EXPECT_THAT(refusal(statement_, "{\"_type\"", " {\"_type\""), HasSubstr("byte 0"));
+  EXPECT_THAT(refusal(statement_, "\"bytes\":0", "\"bytes\":9"), HasSubstr("block sums"));
+  EXPECT_THAT(refusal(statement_, "\"block\":256", "\"block\":0"), HasSubstr("block sums"));
+}
+
+}  // namespace
+}  // namespace muster::attest
