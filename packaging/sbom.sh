@@ -8,7 +8,7 @@ set -eu
 # Sorted, so that the same components always give the same bytes.
 LC_ALL=C sort -u | LC_ALL=C awk -F '\t' -v name="$1" -v version="$2" -v created="$(date -u -d "@$3" +%FT%TZ)" '
 function quoted(text) {
-  gsub(/\\/, "\\\\", text); gsub(/"/, "\\\"", text); gsub(/[[:cntrl:]]/, " ", text)
+  gsub(/\\/, "\\\\\\\\", text); gsub(/"/, "\\\\\"", text); gsub(/[[:cntrl:]]/, " ", text)
   return "\"" text "\""
 }
 function component(id, what, release, file, rest) {

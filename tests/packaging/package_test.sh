@@ -33,7 +33,7 @@ state_of_root() {
 }
 
 check_same_bytes() {
-  (umask 077 && cd / && TZ=Asia/Tokyo LC_ALL=C.UTF-8 pack "$dist" "$work/second folder")
+  (umask 077 && cd / && TZ=Asia/Tokyo LC_ALL=C.UTF-8 pack "$dist" "$work/second folder" --data "$work/data")
   diff -r --exclude='*.asc' "$work/first" "$work/second folder" || fail "the same distribution gave other bytes"
   echo "ok: the same bytes from another folder, umask, time zone and locale"
 }
@@ -60,7 +60,7 @@ check_archive() {
   tar -xzf "$work"/first/*.tar.gz --strip-components=1 -C "$root/opt/muster"
   expect "muster 0." /opt/muster/bin/muster --version
   expect report.html /opt/muster/bin/muster run /opt/muster/share/muster/plans/environment.toml --out /tmp/unpacked
-  for name in share/muster/plans/skus/h100-sxm5-80gb.toml share/man/man1/muster-slurm-submit.1.gz share/doc/muster/LICENSE lib/muster/reverify; do
+  for name in share/muster/plans/skus/h100-sxm5-80gb.toml share/man/man1/muster-slurm-submit.1.gz share/doc/muster/LICENSE share/muster/data/set lib/muster/reverify; do
     [ -s "$root/opt/muster/$name" ] || fail "the archive lacks $name"
   done
   [ -z "$(find "$root/opt/muster" -perm /022)" ] || fail "writable by others: $(find "$root/opt/muster" -perm /022 | head -n 3)"
@@ -153,7 +153,8 @@ bare_root
 own_copy "$work/root"
 system_mounts
 make_key
-pack "$dist" "$work/first" --key packer@packages.invalid
+mkdir "$work/data" && echo images >"$work/data/set"
+pack "$dist" "$work/first" --key packer@packages.invalid --data "$work/data"
 check_same_bytes
 check_signature
 check_archive
