@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Not;
 
 /// Small, so that it is verified in a moment.
 constexpr const char* kPlan = R"(schema = 1
@@ -268,6 +269,13 @@ TEST_F(Attest, DerivesAFleetAgainWhereverItLies) {
   std::ofstream(moved / "fleet.json") << text;
   fs::remove(moved / "signature.dsse.json");
   expectRefuted(verify(moved.string()), "fleet.json: byte ");
+}
+
+TEST_F(Attest, DerivesASweepOverNodesAgain) {
+  ASSERT_EQ(simulate("h100x8-cluster-healthy", "sweep", {"--nodes", "3"}, plan("scaling.toml")).exitCode, 0);
+  const auto result = verify(made("sweep"));
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;  // the signer is not known
+  EXPECT_THAT(result.out, Not(HasSubstr("REFUTED")));
 }
 
 TEST_F(Attest, RendersClausesAgain) {

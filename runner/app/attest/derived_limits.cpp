@@ -14,6 +14,7 @@
 #include "runner/app/stage/stage_telemetry.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/plan/node_groups.h"
 #include "runner/record/evidence_json.h"
 #include "runner/sku/network_peaks.h"
 
@@ -82,10 +83,12 @@ class StageComparison {
   }
 
   /// A stage may block more than the plan says, as one that had no time left, but not less, unless it is
-  /// of the part that a partial run left out.
+  /// of the part that a partial run left out, or this node has no part in its group.
   void compareLeniency(const StageEvidence& stored) {
     const bool leftOut = !basis_.record.selection.whyLeftOut(stage_.name, stage_.scope).empty();
-    if (stage_.required && !leftOut && (!stored.required || !record_.required))
+    const NodePart part = partOf(stage_, basis_.record.nodeRank, basis_.record.nodeCount);
+    const bool blocks = part.kind == NodePart::Kind::kMember || part.blocks;
+    if (stage_.required && !leftOut && ((blocks && !stored.required) || !record_.required))
       differ("it may be skipped, and must not by the plan");
     if (stored.allowFlaky && !stage_.allowFlaky) differ("it accepts flaky results, and must not by the plan");
   }
@@ -108,8 +111,9 @@ class StageComparison {
     if (!sameCases()) differ("its cases and parameters are not those of plan and profile");
     const int ranks = compareEnds(stored);
     const bool cluster = stage_.scope == Scope::kCluster;
-    StageEvidence derived = expectedEvidence(stage_, *plugin, *test, basis_.record.backend, ranks,
-                                             cluster ? basis_.record.nodeCount : 1, basis_.profile);
+    StageEvidence derived =
+        expectedEvidence(stage_, *plugin, *test, basis_.record.backend, ranks,
+                         cluster ? groupNodes(stage_, basis_.record.nodeCount) : 1, basis_.profile);
     derived.ends = stored.ends;
     derived.measurements = stored.measurements;
     std::vector<std::string> ids;
@@ -119,6 +123,8 @@ class StageComparison {
     compareLimits(stage_.name, derived.expectations, stored.expectations, out_);
     if (derived.caseMetrics != stored.caseMetrics || derived.leaderMetrics != stored.leaderMetrics)
       differ("the metrics that it had to report are not those of its test");
+    if (derived.sweep != stored.sweep || derived.groupRanks != stored.groupRanks)
+      differ("the sizes of its groups are not those of the plan");
     if (derived.caseLabels != stored.caseLabels)
       differ("the labels of its cases are not those of plan and profile");
   }
