@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::Not;
 
 /// Small, so that it is verified in a moment.
 constexpr const char* kPlan = R"(schema = 1
