@@ -63,7 +63,8 @@ TEST_F(Capture, SaysWhatItCannotShowAndKeepsNoSerialNumber) {
   const std::string text = readWhole(path("hot.toml"));
   EXPECT_THAT(text, HasSubstr("# Failed in the record and not captured: env.throttle_thermal"));
   EXPECT_THAT(text, HasSubstr("Captured SIMULATED values"));
-  for (const Json& device : recordIn(path("hot")).inventory["devices"])
+  const Record record = recordIn(path("hot"));
+  for (const Json& device : record.inventory["devices"])
     for (const char* key : {"serial", "uuid", "pci_address"})
       EXPECT_THAT(text, Not(HasSubstr(device.value(key, "?")))) << key;
   const auto twice = capture("hot", "hot.toml");

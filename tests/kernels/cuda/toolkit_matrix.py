@@ -195,13 +195,13 @@ def assemble(top, folder, architecture):
 
 
 def attempt(work):
-    """"builds", or the last line that says why not."""
+    """"builds", or the first line that says why not."""
     try:
         work()
         return "builds"
     except RuntimeError as problem:
-        lines = [line for line in str(problem).splitlines() if "error" in line.lower()] or str(problem).splitlines()
-        return "refused: " + lines[-1].split("ERROR: ")[-1].removeprefix("Problem encountered: ").strip()
+        lines = [line for line in str(problem).splitlines() if "error" in line.lower()] or str(problem).splitlines()[-1:]
+        return "refused: " + lines[0].split("ERROR: ")[-1].removeprefix("Problem encountered: ").strip()
 
 
 def check(toolkit, folder, jobs):
@@ -224,6 +224,10 @@ def check(toolkit, folder, jobs):
     return row
 
 
+def cache():
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+
+
 def table_of(rows, date):
     names = list(rows[0])
     lines = [f"# CUDA toolkits, {date}", "", "| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
@@ -233,7 +237,8 @@ def table_of(rows, date):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", choices=[one.version for one in TOOLKITS], help="this version; may be repeated")
-    parser.add_argument("--folder", type=pathlib.Path, default=SOURCE / "build/matrix", help="where toolkits and builds go")
+    parser.add_argument("--folder", type=pathlib.Path, default=cache() / "muster-toolkits",
+                        help="where toolkits and builds go; not in the source tree, where Meson takes no libraries from (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--discard", action="store_true", help="delete each toolkit once its row is there")
     options = parser.parse_args()
