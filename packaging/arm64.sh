@@ -51,28 +51,28 @@ enter() {
     MUSTER_ARM64_INSIDE=1 exec unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc --propagation private "$0" "$folder" "$action" "$@"
   fi
   register_qemu
-  mkdir -p "$root/src" "$root/work"
+  mkdir -p "$root/src" "$root/build"
   mount --rbind "$sources" "$root/src"
-  mount --rbind "$folder" "$root/work"
+  mount --rbind "$folder" "$root/build"
   for mounted in proc sys dev; do mount --rbind "/$mounted" "$root/$mounted"; done
 }
 
-inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp CI="${CI:-}" CCACHE_DIR="${CCACHE_DIR:+/work/ccache}" OMP_NUM_THREADS=1 "$@"; }
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp CI="${CI:-}" CCACHE_DIR="${CCACHE_DIR:+/build/ccache}" OMP_NUM_THREADS=1 "$@"; }
 
 targets() {
-  inside meson introspect /work/tree --targets | /usr/bin/python3 -c '
+  inside meson introspect /build/tree --targets | /usr/bin/python3 -c '
 import json, os, sys
 for target in json.load(sys.stdin):
     if target["installed"]:
-        print("\n".join(os.path.relpath(name, "/work/tree") for name in target["filename"]))'
+        print("\n".join(os.path.relpath(name, "/build/tree") for name in target["filename"]))'
 }
 
 build() {
   local names=("$@")
-  [ -f "$folder/tree/build.ninja" ] || inside meson setup /work/tree /src --cross-file /src/packaging/arm64.cross --prefix=/ -Dunity=on -Dunity_size=12 \
+  [ -f "$folder/tree/build.ninja" ] || inside meson setup /build/tree /src --cross-file /src/packaging/arm64.cross --prefix=/ -Dunity=on -Dunity_size=12 \
     -Dcuda=disabled -Dbenchmarks=false -Dcommit="$(git -C "$sources" rev-parse --short=12 HEAD 2>/dev/null || true)"
   [ ${#names[@]} -gt 0 ] || mapfile -t names < <(targets)
-  inside ninja -j "$(nproc)" -C /work/tree "${names[@]}"
+  inside ninja -j "$(nproc)" -C /build/tree "${names[@]}"
 }
 
 [ -d "$root" ] || make_root
@@ -80,13 +80,13 @@ enter "$@"
 case $action in
   build)
     build "$@"
-    [ $# -gt 0 ] || inside env DESTDIR=/work/tree/dist meson install -C /work/tree --no-rebuild --quiet
+    [ $# -gt 0 ] || inside env DESTDIR=/build/tree/dist meson install -C /build/tree --no-rebuild --quiet
     ;;
-  test) inside meson test -C /work/tree --no-rebuild --print-errorlogs --timeout-multiplier 10 "$@" ;;
+  test) inside meson test -C /build/tree --no-rebuild --print-errorlogs --timeout-multiplier 10 "$@" ;;
   package)
     mkdir -p "$folder/package"
     inside env DEB_ARCH=arm64 STRIP=aarch64-linux-gnu-strip SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$sources" log -1 --format=%ct)}" \
-      /src/packaging/package.sh /work/tree/dist /work/package
+      /src/packaging/package.sh /build/tree/dist /build/package
     ;;
   *) die "unknown action: $action" ;;
 esac

@@ -65,7 +65,7 @@ Json startOf(const Record& record) {
           {"dutInfo", dutOf(record)}};
 }
 
-/// A result is PASS or FAIL only for a run that came to an end.
+/// A result is PASS or FAIL only for a run that has ended.
 Json endOf(const Record& record) {
   switch (record.acceptance) {
     case Acceptance::kAccepted:

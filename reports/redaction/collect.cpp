@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kLeastSerial = 6;  ///< characters; vendors' placeholders ("0", "N/A") are shorter
+constexpr size_t kLeastSerial = 6;  ///< characters; what vendors put where they have none ("0", "N/A") is shorter
 
 bool hasDigit(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });

@@ -86,7 +86,7 @@ std::set<std::string> setAsideIn(const VerifyTools& tools) {
   return folders;
 }
 
-/// Adds what one run came to, under its requirements if there are any.
+/// Adds the result of one run, under its requirements if there are any.
 void takeResult(const VerifyTools& tools, const std::string& prefix, const Record& record,
                 FolderResult& result) {
   const auto documents = documentsIn(tools, prefix);
