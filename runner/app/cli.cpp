@@ -16,6 +16,7 @@
 #include "runner/app/history/history_command.h"
 #include "runner/app/kube/kube_options.h"
 #include "runner/app/process/print_error.h"
+#include "runner/app/report/report_options.h"
 #include "runner/app/slurm/slurm_options.h"
 #include "runner/app/submit/submit_input.h"
 #include "runner/app/usage_error.h"
@@ -243,53 +244,6 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   return judge;
 }
 
-CLI::App* addReport(CLI::App& app, ReportOptions& o) {
-  CLI::App* report = app.add_subcommand(
-      "report", "show a record's summary, render its reports again, or write other formats");
-  report->add_option("records", o.records, "record.json; with --format several, or directories with runs")
-      ->required();
-  report->add_option("--format", o.format, "write this format (below)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember(reportFormats()));
-  report
-      ->add_option("--out", o.out,
-                   "directory for report.html and junit.xml; with --format the file, or the directory for "
-                   "one file per node (default: standard output)")
-      ->type_name("FILE");
-  report
-      ->add_option("--acceptance", o.acceptance,
-                   "document number, parties, ordered parts, owners for the first page; format: below")
-      ->type_name("FILE");
-  report
-      ->add_option("--requirements", o.requirements,
-                   "clauses of a contract; one without evidence blocks acceptance; format: below")
-      ->type_name("FILE");
-  report->footer(reportFormatsText() + kReportExamples);
-  return report;
-}
-
-CLI::App* addRedact(CLI::App& app, RedactOptions& o) {
-  CLI::App* redact =
-      app.add_subcommand("redact", "replace names of hosts, parts, addresses and users by pseudonyms");
-  redact->add_option("records", o.records, "record.json files, or directories with runs")->required();
-  redact->add_option("--out", o.out, "new directory for the redacted records and their reports")
-      ->type_name("DIR")
-      ->required();
-  redact
-      ->add_option("--map", o.map,
-                   "file that tells who is who, readable by you alone; an existing one is continued")
-      ->type_name("FILE")
-      ->required();
-  redact->add_option("--rules", o.rules, "what is replaced: host, serial, address, user (default: all)")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"host", "serial", "address", "user"}));
-  redact->add_option("--word", o.words, "replace this word, too; may be repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  redact->footer(kRedactExamples);
-  return redact;
-}
-
 CLI::App* addCompare(CLI::App& app, CompareOptions& o) {
   CLI::App* compare =
       app.add_subcommand("compare", "compare two records or fleets: configuration, results, metrics");
@@ -298,15 +252,6 @@ CLI::App* addCompare(CLI::App& app, CompareOptions& o) {
   compare->add_flag("--json", o.json, "print JSON");
   compare->footer(kCompareExamples);
   return compare;
-}
-
-CLI::App* addRma(CLI::App& app, RmaOptions& o) {
-  CLI::App* rma = app.add_subcommand("rma", "write what a vendor needs to take a device back");
-  rma->add_option("record", o.record, "record.json in its run directory")->required();
-  rma->add_option("--device", o.device, "the device, for example gpu3")->required();
-  rma->add_option("--out", o.out, "new directory for the files")->type_name("DIR")->required();
-  rma->footer(kRmaExamples);
-  return rma;
 }
 
 CLI::App* addCapture(CLI::App& app, CaptureOptions& o) {

@@ -143,59 +143,6 @@ Examples:
   muster import nccl/*.json --sku h100-sxm5-80gb --out evidence
   muster import fio.json --sku host --plan storage-limits.toml)";
 
-inline constexpr const char* kReportExamples = R"(
-Every format marks what is not a plain run: SIMULATED, IMPORTED, RE-JUDGED, REDACTED, PARTIAL. Lists of nodes are not made of a
-simulated fleet. In CSV, a text that a spreadsheet would compute begins with an apostrophe.
-
-Exit code: the one stored in the record, of several the worst, see `muster --help`; of a list of nodes 0; 3 if the record is accepted
-and a clause of --requirements has no evidence. Copies of both files are kept in --out; reports rendered there again show them too.
-
-Examples:
-  muster report runs/n17/record.json                   show the summary
-  muster report runs/n17/record.json --out for-customer
-  muster report runs/n17/record.json --format markdown
-  muster report runs/monday --format ocp --out ocp/    a stream for each node: ocp/n17.ocp.jsonl
-  muster report runs/monday --format csv --out monday.csv
-  muster report runs/n17/record.json --format prometheus --out /var/lib/node_exporter/muster.prom
-  srun --exclude=$(muster report runs/monday/fleet.json --format exclude) ...
-  muster report runs/n17/record.json --out for-customer --acceptance acceptance.toml
-
-  muster report runs/n17/record.json --requirements plans/requirements/public-node-checks.toml
-
-requirements.toml (a clause needs check results of each of its metrics, or of each of its stages; `where` is optional):
-  schema = 1
-  name = "contract C-4711, annex B"
-  [[clause]]
-  id = "B.2"
-  requirement = "dense BF16 matrix products at the contracted rate"
-  metrics = ["compute.gemm_throughput"]
-  where = { dtype = "bf16" }
-
-acceptance.toml (every key but `schema` is optional; what is missing is a blank to fill in by hand):
-  schema = 1
-  [document]
-  number = "ATR-2026-0117"
-  contract = "C-4711"
-  site = "Hall 2, rack A17"
-  [parties]
-  supplier = "..."
-  customer = "..."
-  [[ordered]]
-  part = "NVIDIA H100 80GB HBM3"      # as report.html names it
-  count = 8
-  [[owner]]                           # of findings; selectors: node, device, serial, metric
-  name = "field service"
-  due = "2026-12-05")";
-
-inline constexpr const char* kRmaExamples = R"(
-Writes findings.md (for the ticket, with the command that measures the findings again), device.json (identity), checks.csv
-(each check of the device beside the median of its peers), samples.csv and telemetry.csv (all devices, in the stages with a
-finding about this one), output.txt, and the artifacts of these stages whose digests still fit. Names of hosts and users are
-in them: redact the record first if the vendor must not know them.
-
-Examples:
-  muster rma runs/n17/record.json --device gpu3 --out rma-n17-gpu3)";
-
 inline constexpr const char* kCompareExamples = R"(
 Nodes are paired by name, devices by their place. With fewer than four nodes each pair of runs is compared as
 `muster history compare` does: a metric is worse beyond 2% and beyond what its samples explain. With more, the spread of the
@@ -207,19 +154,5 @@ Exit code: 0, or 1 if a metric got worse or an accepted node is no longer accept
 Examples:
   muster compare runs/driver-570 runs/driver-580
   muster compare runs/n17/record.json runs/n17-again/record.json --json)";
-
-inline constexpr const char* kRedactExamples = R"(
-Writes each record with its report.html and junit.xml into a directory of its own in --out, marked REDACTED, and nodes.txt,
-the pseudonyms of the nodes for `muster fleet --expect` (add those that are missing from the fleet by hand). The same name
-has the same pseudonym ("host0001") in all records, and later with the same --map. The samples are as they were, so the
-verdict can be derived again with `muster judge`. Nothing is written if a name would be left. Give all records of a fleet at
-once: a node is named in the records of others. Names that no field holds are replaced with --word. Artifacts are not copied.
-`muster fleet` counts redacted records, but none whose original it reads as well; with --record-key none, as they have no MAC.
-
-Exit code: 0, or 2 if something cannot be redacted.
-
-Examples:
-  muster redact runs/monday --out for-vendor --map ~/monday.map
-  muster redact runs/n17/record.json --out for-vendor --map ~/n17.map --rules host,address --word acme.com)";
 
 }  // namespace muster

@@ -15,6 +15,7 @@
 #include "runner/app/commands/measured_only.h"
 #include "runner/app/commands/record_input.h"
 #include "runner/app/node/outputs.h"
+#include "runner/app/report/report_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"

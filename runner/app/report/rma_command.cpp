@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "reports/formats/rma.h"
-#include "runner/app/commands/commands.h"
 #include "runner/app/commands/record_input.h"
+#include "runner/app/report/report_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
