@@ -23,6 +23,10 @@ using BufferPtr = std::unique_ptr<UnboundBuffer>;
 constexpr uint8_t kMoveSlot = 0x40;
 constexpr uint8_t kExchangeSlot = 0x41;
 
+/// Up to here what a message costs counts, not its bytes: a ring sends 2 (n - 1) of them one after the other
+/// on each rank, the hypercube about 2 log n.
+constexpr uint64_t kFewBytes = 64 << 10;
+
 constexpr uint64_t kSegment = 1 << 20;  ///< bytes that are received while the ones before are reduced
 
 BufferPtr bufferOf(GlooGroup& group, const std::byte* data, uint64_t bytes) {
@@ -100,6 +104,8 @@ void allReduce(GlooGroup& group, const CollectiveSpec& spec, Reduction reduction
   options.setTag(group.nextTag());
   setOperands(options, group, spec, at);
   options.setReduceFunction(reduction);
+  using Algorithm = gloo::AllreduceOptions::Algorithm;
+  options.setAlgorithm(blockBytes(spec) <= kFewBytes ? Algorithm::BCUBE : Algorithm::RING);
   gloo::allreduce(options);
 }
 
@@ -288,6 +294,16 @@ void runCollective(GlooGroup& group, const CollectiveSpec& spec, Reduction reduc
       break;
   }
   divideResult(group, spec, at);
+}
+
+void runMaximum(GlooGroup& group, std::vector<double>& values) {
+  CollectiveSpec spec;
+  spec.dtype = Dtype::kF64;
+  spec.reduce = ReduceOp::kMax;
+  spec.count = values.size();
+  spec.inPlace = true;
+  auto* data = reinterpret_cast<std::byte*>(values.data());
+  allReduce(group, spec, *reductionFor(spec.dtype, spec.reduce), {data, data});
 }
 
 void runExchange(GlooGroup& group, int peer, const std::byte* send, uint64_t sendBytes, std::byte* receive,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/host/gloo/group.h"
 #include "kernels/host/gloo/reduction.h"
@@ -20,6 +21,9 @@ struct Operands {
 
 /// Runs `spec` once; all ranks do. Throws what Gloo throws: call it through GlooGroup::run().
 void runCollective(GlooGroup& group, const CollectiveSpec& spec, Reduction reduction, const Operands& at);
+
+/// Leaves the largest value of all ranks in each place.
+void runMaximum(GlooGroup& group, std::vector<double>& values);
 
 /// Both halves of an exchange with `peer`; a size of 0 leaves its half out.
 void runExchange(GlooGroup& group, int peer, const std::byte* send, uint64_t sendBytes, std::byte* receive,

@@ -39,6 +39,7 @@ class GlooCollective : public Collective {
   [[nodiscard]] uint64_t elementBytes() const { return dtypeBits(spec_.dtype) / 8; }
   void fillInput();
   CollectiveMismatch compare() const;
+  Result<bool> anyWrong(const CollectiveMismatch& own);
   Result<int> findSource(const CollectiveMismatch& own);
   Result<int> askWhoseInput(uint64_t index);
   [[nodiscard]] double inputAt(uint64_t index) const;
@@ -156,6 +157,12 @@ Result<int> GlooCollective::askWhoseInput(uint64_t index) {
   return wrongInput(values(), index, inputs, group_.rank());
 }
 
+Result<bool> GlooCollective::anyWrong(const CollectiveMismatch& own) {
+  std::vector<double> wrong = {static_cast<double>(own.wrong)};
+  MUSTER_CHECK_OK(group_.run("comparing results", [&] { runMaximum(group_, wrong); }));
+  return wrong[0] > 0;
+}
+
 /// For reductions, whose results do not show what came from whom.
 Result<int> GlooCollective::findSource(const CollectiveMismatch& own) {
   Finding finding;
@@ -181,6 +188,8 @@ Result<CollectiveMismatch> GlooCollective::check() {
   MUSTER_CHECK_OK(stream_.drain());
   CollectiveMismatch mismatch = compare();
   if (!reduces(spec_.op)) return mismatch;
+  MUSTER_TRY(const bool any, anyWrong(mismatch));
+  if (!any) return mismatch;
   MUSTER_TRY(mismatch.source, findSource(mismatch));
   return mismatch;
 }

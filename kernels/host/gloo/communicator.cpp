@@ -132,14 +132,7 @@ Result<double> GlooCommunicator::time(const std::function<Status()>& work) {
 Result<std::vector<double>> GlooCommunicator::maxOverRanks(const std::vector<double>& values) {
   std::vector<double> largest = values;
   if (values.empty()) return largest;
-  CollectiveSpec spec;
-  spec.dtype = Dtype::kF64;
-  spec.reduce = ReduceOp::kMax;
-  spec.count = values.size();
-  spec.inPlace = true;
-  MUSTER_TRY(Reduction reduction, reductionFor(spec.dtype, spec.reduce));
-  auto* data = reinterpret_cast<std::byte*>(largest.data());
-  MUSTER_CHECK_OK(inOrder("comparing times", [&] { runCollective(*group_, spec, reduction, {data, data}); }));
+  MUSTER_CHECK_OK(inOrder("comparing times", [&] { runMaximum(*group_, largest); }));
   return largest;
 }
 
