@@ -7,27 +7,20 @@ muster=${MUSTER_BINARY:-/opt/muster/bin/muster}
 
 say() { printf 'entrypoint: %-10s %s\n' "$1" "$2" >&2; }
 
+# Prints the text if the launcher's variables, joined in the first argument, are set.
+found() { [ -n "$1" ] && echo "$2"; }
+
 # In the order in which `muster run` looks (runner/launcher/launcher.cpp); it decides, and its record has the result.
 launcher() {
-  if [ -n "${MUSTER_NNODES:-}" ] && [ -n "${MUSTER_NODE_RANK:-}" ]; then
-    echo "options: node ${MUSTER_NODE_RANK} of ${MUSTER_NNODES} (MUSTER_NODE_RANK, MUSTER_NNODES)"
-  elif [ -n "${OMPI_COMM_WORLD_SIZE:-}${OMPI_COMM_WORLD_RANK:-}" ]; then
-    echo "Open MPI: rank ${OMPI_COMM_WORLD_RANK:-?} of ${OMPI_COMM_WORLD_SIZE:-?}"
-  elif [ -n "${GROUP_RANK:-}${TORCHELASTIC_RUN_ID:-}" ]; then
-    echo "torchrun: node ${GROUP_RANK:-?} of ${GROUP_WORLD_SIZE:-?}"
-  elif [ -n "${SLURM_STEP_ID:-${SLURM_STEPID:-}}" ]; then
-    echo "Slurm: job ${SLURM_JOB_ID:-?}, node ${SLURM_NODEID:-?} of ${SLURM_STEP_NUM_NODES:-?}"
-  elif [ -n "${JOB_COMPLETION_INDEX:-}" ]; then
-    echo "Kubernetes: index ${JOB_COMPLETION_INDEX} of a Job"
-  elif [ -n "${RANK:-}${WORLD_SIZE:-}" ]; then
-    echo "RANK and WORLD_SIZE: rank ${RANK:-?} of ${WORLD_SIZE:-?}"
-  elif [ -n "${SLURM_JOB_ID:-}" ]; then
-    echo "none: Slurm job ${SLURM_JOB_ID} without a step; start one with srun"
-  elif [ -n "${KUBERNETES_SERVICE_HOST:-}" ]; then
-    echo "none: a Kubernetes pod without JOB_COMPLETION_INDEX; a StatefulSet needs MUSTER_NNODES"
-  else
-    echo "none: this node alone"
-  fi
+  found "${MUSTER_NNODES:+${MUSTER_NODE_RANK:-}}" "options: node ${MUSTER_NODE_RANK:-} of ${MUSTER_NNODES:-} (MUSTER_NODE_RANK, MUSTER_NNODES)" ||
+  found "${OMPI_COMM_WORLD_SIZE:-}${OMPI_COMM_WORLD_RANK:-}" "Open MPI: rank ${OMPI_COMM_WORLD_RANK:-?} of ${OMPI_COMM_WORLD_SIZE:-?}" ||
+  found "${GROUP_RANK:-}${TORCHELASTIC_RUN_ID:-}" "torchrun: node ${GROUP_RANK:-?} of ${GROUP_WORLD_SIZE:-?}" ||
+  found "${SLURM_STEP_ID:-${SLURM_STEPID:-}}" "Slurm: job ${SLURM_JOB_ID:-?}, node ${SLURM_NODEID:-?} of ${SLURM_STEP_NUM_NODES:-?}" ||
+  found "${JOB_COMPLETION_INDEX:-}" "Kubernetes: index ${JOB_COMPLETION_INDEX:-} of a Job" ||
+  found "${RANK:-}${WORLD_SIZE:-}" "RANK and WORLD_SIZE: rank ${RANK:-?} of ${WORLD_SIZE:-?}" ||
+  found "${SLURM_JOB_ID:-}" "none: Slurm job ${SLURM_JOB_ID:-} without a step; start one with srun" ||
+  found "${KUBERNETES_SERVICE_HOST:-}" "none: a Kubernetes pod without JOB_COMPLETION_INDEX; a StatefulSet needs MUSTER_NNODES" ||
+  echo "none: this node alone"
 }
 
 gpus() {
