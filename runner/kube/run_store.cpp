@@ -4,10 +4,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "runner/core/text.h"
+#include "runner/system/run_store.h"
 #include "runner/system/trust.h"
 
 namespace muster::kube {
@@ -16,7 +15,6 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr const char* kManifest = "k8s.json";
-constexpr uint64_t kMostBytes = 64ull << 20;
 
 Json toJson(const Submission& s) {
   return {{"schema", kSchema},
@@ -70,15 +68,12 @@ fs::path roundFile(const fs::path& folder, int round) {
 }  // namespace
 
 Result<RunStore> RunStore::create(const fs::path& folder, const Submission& submission) {
-  std::error_code error;
   const fs::path path = fs::absolute(folder).lexically_normal();
-  if (fs::exists(path, error) && !fs::is_empty(path, error))
-    return Error{ErrorCode::kUsage, "this directory is not empty and was not changed; choose another --out",
-                 path.string()};
+  MUSTER_CHECK_OK(requireEmpty(path));
   MUSTER_TRY(const fs::path own, makeOutputFolder(path, "--out"));
   for (const char* name : {"inputs", "rounds", "records", "results", "attempts"})
     MUSTER_CHECK_OK(makeOutputFolder(own / name, "--out"));
-  MUSTER_CHECK_OK(writeFileAtomically(own / kManifest, dumpJson(toJson(submission), 1) + "\n"));
+  MUSTER_CHECK_OK(writeJson(own / kManifest, toJson(submission)));
   return RunStore(own, submission);
 }
 
@@ -90,18 +85,13 @@ Result<RunStore> RunStore::open(const fs::path& folder) {
                  "this is not a run on Kubernetes (it has no k8s.json); give the directory that `muster k8s "
                  "submit` printed",
                  path.string()};
-  MUSTER_TRY(const std::string text, readOwnFile(path / kManifest, kMostBytes));
-  MUSTER_TRY(const Json json, parseJson(text).context((path / kManifest).string()));
+  MUSTER_TRY(const Json json, readOwnJson(path / kManifest));
   MUSTER_TRY(Submission submission, submissionFrom(json, (path / kManifest).string()));
   return RunStore(path, std::move(submission));
 }
 
 Result<Fd> RunStore::lock() const {
-  MUSTER_TRY(Fd lock, openLockFile(folder_ / ".lock"));
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return Error{ErrorCode::kUsage, "another muster process is at work on this run; wait for it to end",
-                 folder_.string()};
-  return lock;
+  return lockRun(folder_);
 }
 
 int RunStore::lastRound() const {
@@ -112,8 +102,7 @@ int RunStore::lastRound() const {
 }
 
 Result<Json> RunStore::values(int round) const {
-  MUSTER_TRY(const std::string text, readOwnFile(roundFile(folder_, round), kMostBytes));
-  return parseJson(text).context(roundFile(folder_, round).string());
+  return readOwnJson(roundFile(folder_, round));
 }
 
 Status RunStore::keepValues(int round, const Json& values) const {
@@ -131,8 +120,7 @@ Result<NodeResult> RunStore::result(const std::string& node) const {
   NodeResult result;
   std::error_code error;
   if (!fs::exists(resultFile(node), error)) return result;
-  MUSTER_TRY(const std::string text, readOwnFile(resultFile(node), kMostBytes));
-  MUSTER_TRY(const Json json, parseJson(text).context(resultFile(node).string()));
+  MUSTER_TRY(const Json json, readOwnJson(resultFile(node)));
   JsonReader reader(json, resultFile(node).string());
   reader.read("pod", result.pod);
   reader.read("round", result.round);
@@ -153,19 +141,13 @@ Status RunStore::keep(const std::string& node, const NodeResult& result, const s
                      {"round", result.round},
                      {"exit_code", result.exitCode},
                      {"problem", result.problem}};
-  return writeFileAtomically(resultFile(node), dumpJson(json, 1) + "\n");
+  return writeJson(resultFile(node), json);
 }
 
 Status RunStore::setAside(const std::string& node, int round) const {
   const fs::path to = folder_ / "attempts" / fmt::format("{}.{}", node, round);
   MUSTER_CHECK_OK(makeOutputFolder(to, "--out"));
-  std::error_code error;
-  for (const auto& [from, name] :
-       {std::pair{record(node), "record.json"}, {resultFile(node), "result.json"}}) {
-    if (!fs::exists(from, error)) continue;
-    fs::rename(from, to / name, error);
-    if (error) return Error{ErrorCode::kIo, "cannot set it aside: " + error.message(), from.string()};
-  }
+  MUSTER_CHECK_OK(moveInto(to, {{record(node), "record.json"}, {resultFile(node), "result.json"}}));
   return keep(node, {"", round, -1, ""}, "");
 }
 

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <charconv>
 
 #include "runner/core/text.h"
+#include "runner/system/run_store.h"
 #include "runner/system/trust.h"
 
 namespace muster::slurm {
@@ -20,7 +20,6 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr const char* kManifest = "slurm.json";
-constexpr uint64_t kMostManifestBytes = 64ull << 20;
 
 Json toJson(const JobSettings& jobs) {
   return {{"name", jobs.name},
@@ -135,17 +134,12 @@ Error folderError(const fs::path& path, const std::error_code& error) {
                "cannot make it: " + error.message() + "; choose a writable shared directory", path.string()};
 }
 
-/// Moves those of `parts` that are there into the new folder `to`, in their order.
-Status moveInto(const fs::path& to, const std::vector<std::pair<fs::path, const char*>>& parts) {
+/// Makes the directory `to` and moves what exists of `parts` into it.
+Status moveIntoNew(const fs::path& to, const std::vector<std::pair<fs::path, const char*>>& parts) {
   std::error_code error;
   fs::create_directories(to, error);
   if (error) return folderError(to, error);
-  for (const auto& [from, name] : parts) {
-    if (!fs::exists(from, error)) continue;
-    fs::rename(from, to / name, error);
-    if (error) return Error{ErrorCode::kIo, "cannot set it aside: " + error.message(), from.string()};
-  }
-  return {};
+  return moveInto(to, parts);
 }
 
 }  // namespace
@@ -157,7 +151,6 @@ bool RunStore::holdsRun(const fs::path& folder) {
 
 Result<RunStore> RunStore::create(const fs::path& folder, const Submission& submission,
                                   const fs::path& named) {
-  std::error_code error;
   const fs::path path = fs::absolute(folder).lexically_normal();
   MUSTER_CHECK_OK(checkPath(path));
   for (fs::path above = path.parent_path(); above.has_relative_path(); above = above.parent_path())
@@ -167,9 +160,7 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
           fmt::format("it lies inside another run, {}, and would be removed with it; choose another --out",
                       above.string()),
           path.string()};
-  if (fs::exists(path, error) && !fs::is_empty(path, error))
-    return Error{ErrorCode::kUsage, "this directory is not empty and was not changed; choose another --out",
-                 path.string()};
+  MUSTER_CHECK_OK(requireEmpty(path));
   // The way that was named: whose link is on it does not show in `folder`.
   MUSTER_CHECK_OK(makeOutputFolder(named.empty() ? path : named, "--out"));
   // Root would have Slurm run whatever the owner of the folder, or of one above it, puts there.
@@ -182,7 +173,7 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
     MUSTER_CHECK_OK(makeOutputFolder(path / name, "--out"));
   }
   MUSTER_CHECK_OK(writeFileAtomically(path / "nodes.txt", join(submission.nodes, "\n") + "\n"));
-  MUSTER_CHECK_OK(writeFileAtomically(path / kManifest, dumpJson(toJson(submission), 1) + "\n"));
+  MUSTER_CHECK_OK(writeJson(path / kManifest, toJson(submission)));
   return RunStore(path, submission);
 }
 
@@ -193,8 +184,7 @@ Result<RunStore> RunStore::open(const fs::path& folder) {
                  "this is not a Slurm run (it has no slurm.json); give the directory that `muster slurm "
                  "submit` printed",
                  path.string()};
-  MUSTER_TRY(const std::string text, readOwnFile(path / kManifest, kMostManifestBytes));
-  MUSTER_TRY(const Json json, parseJson(text).context((path / kManifest).string()));
+  MUSTER_TRY(const Json json, readOwnJson(path / kManifest));
   auto submission = submissionFromJson(json, (path / kManifest).string());
   if (!submission.ok()) return std::move(submission).error();
   return RunStore(path, std::move(submission).value());
@@ -207,11 +197,7 @@ Result<uid_t> RunStore::owner() const {
 }
 
 Result<Fd> RunStore::lock() const {
-  MUSTER_TRY(Fd lock, openLockFile(folder_ / ".lock"));
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return Error{ErrorCode::kUsage, "another muster process is at work on this run; wait for it to end",
-                 folder_.string()};
-  return lock;
+  return lockRun(folder_);
 }
 
 fs::path RunStore::script(JobKind kind) const {
@@ -221,20 +207,20 @@ fs::path RunStore::script(JobKind kind) const {
 
 Status RunStore::limitJobs(int mostJobs) {
   submission_.jobs.mostJobs = mostJobs;
-  return writeFileAtomically(folder_ / kManifest, dumpJson(toJson(submission_), 1) + "\n");
+  return writeJson(folder_ / kManifest, toJson(submission_));
 }
 
 Status RunStore::setAside(const std::string& node, int round) const {
   // The claim last: from then on another task may begin.
-  return moveInto(folder_ / "attempts" / "nodes" / fmt::format("{}.{}", node, round),
-                  {{nodeFolder(node), "run"}, {exit(node), "exit"}, {claim(node), "claim"}});
+  return moveIntoNew(folder_ / "attempts" / "nodes" / fmt::format("{}.{}", node, round),
+                     {{nodeFolder(node), "run"}, {exit(node), "exit"}, {claim(node), "claim"}});
 }
 
 Status RunStore::setClusterAside(int round) const {
-  return moveInto(folder_ / "attempts" / fmt::format("cluster.{}", round),
-                  {{folder_ / "records" / "cluster", "run"},
-                   {folder_ / "cluster_exits", "exits"},
-                   {folder_ / "cluster.exit", "exit"}});
+  return moveIntoNew(folder_ / "attempts" / fmt::format("cluster.{}", round),
+                     {{folder_ / "records" / "cluster", "run"},
+                      {folder_ / "cluster_exits", "exits"},
+                      {folder_ / "cluster.exit", "exit"}});
 }
 
 std::string readClaim(const fs::path& file) {

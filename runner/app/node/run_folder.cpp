@@ -3,7 +3,6 @@
 #include "runner/app/node/run_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <cerrno>
 
 #include "runner/core/text.h"
+#include "runner/system/run_store.h"
 #include "runner/system/trust.h"
 
 namespace muster {
@@ -82,10 +82,7 @@ bool RunFolder::holdsRun(const fs::path& path) {
 
 Result<RunFolder> RunFolder::hold(const fs::path& named) {
   MUSTER_TRY(const fs::path path, ownFolder(named));
-  MUSTER_TRY(Fd lock, openLockFile(path / ".lock"));
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return Error{ErrorCode::kUsage, "another muster process is using this run directory; wait until it ends",
-                 path.string()};
+  MUSTER_TRY(Fd lock, lockRun(path));
   MUSTER_TRY(Fd journal, openOwnFile(path / kJournalName, O_WRONLY | O_APPEND));
   MUSTER_CHECK_OK(cutTornLine(journal.get(), path / kJournalName));
   return RunFolder(path, std::move(lock), std::move(journal));
