@@ -65,7 +65,9 @@ Json anyOf(std::vector<Json> schemas) {
 }
 
 Json described(Json value, const std::string& summary) {
-  if (!summary.empty()) value["description"] = summary;
+  if (summary.empty()) return value;
+  if (value == true) value = Json::object();  // both take any value
+  value["description"] = summary;
   return value;
 }
 
@@ -85,25 +87,26 @@ Json hasOneOf(const std::vector<std::string>& keys) {
 
 }  // namespace schema
 
-const TableSchema::Property* TableSchema::find(const std::string& key) const {
+/// The property of that key; a new one takes any value.
+TableSchema::Property& TableSchema::at(const std::string& key) {
   const auto at = std::find_if(properties_.begin(), properties_.end(),
                                [&](const Property& property) { return property.key == key; });
-  return at == properties_.end() ? nullptr : &*at;
+  return at == properties_.end() ? properties_.emplace_back(Property{key, true}) : *at;
 }
 
 void TableSchema::add(const std::string& key, Json value) {
-  const auto at = std::find_if(properties_.begin(), properties_.end(),
-                               [&](const Property& property) { return property.key == key; });
+  Property& property = at(key);
   // What only asks whether a key is there knows nothing of its value.
-  if (at == properties_.end())
-    properties_.push_back({key, std::move(value)});
-  else if (at->table == nullptr && value != Json(true))
-    at->value = std::move(value);
+  if (property.table == nullptr && value != Json(true)) property.value = std::move(value);
 }
 
 void TableSchema::require(const std::string& key) {
   add(key, true);
   if (!contains(required_, key)) required_.push_back(key);
+}
+
+void TableSchema::explain(const std::string& key, const std::string& summary) {
+  at(key).summary = summary;
 }
 
 void TableSchema::addPattern(const std::string& pattern, Json value) {
@@ -115,12 +118,10 @@ void TableSchema::addRule(Json rule) {
 }
 
 TableSchema& TableSchema::child(const std::string& key, bool isList) {
-  add(key, true);
-  const auto at = std::find_if(properties_.begin(), properties_.end(),
-                               [&](const Property& property) { return property.key == key; });
-  at->isList = isList;
-  if (at->table == nullptr) at->table = &children_.emplace_back();
-  return *at->table;
+  Property& property = at(key);
+  property.isList = isList;
+  if (property.table == nullptr) property.table = &children_.emplace_back();
+  return *property.table;
 }
 
 TableSchema& TableSchema::table(const std::string& key) {
@@ -137,9 +138,9 @@ TableSchema& TableSchema::variant(const std::string& key, const std::string& val
 }
 
 Json TableSchema::jsonOf(const Property& property) {
-  if (property.table == nullptr) return property.value;
-  Json table = property.table->json();
-  return property.isList ? schema::list(std::move(table), 0) : table;
+  Json value = property.table == nullptr ? property.value : property.table->json();
+  if (property.isList) value = schema::list(std::move(value), 0);
+  return schema::described(std::move(value), property.summary);
 }
 
 Json TableSchema::base() const {

@@ -52,6 +52,8 @@ class TableSchema {
   TableSchema& operator=(const TableSchema&) = delete;
   void add(const std::string& key, Json value);
   void require(const std::string& key);
+  /// A text about `key` that editors show.
+  void explain(const std::string& key, const std::string& summary);
   /// Keys that match this regular expression ("" matches all) have such a value.
   void addPattern(const std::string& pattern, Json value);
   /// What must hold beside the keys' own schemas: when(), hasOneOf().
@@ -72,13 +74,14 @@ class TableSchema {
     Json value;                    ///< of one without a schema of its own
     TableSchema* table = nullptr;  ///< the table, or one of a list of tables
     bool isList = false;
+    std::string summary{};
   };
   struct Variant {
     std::string key;
     std::string value;
     TableSchema* schema;
   };
-  [[nodiscard]] const Property* find(const std::string& key) const;
+  [[nodiscard]] Property& at(const std::string& key);
   [[nodiscard]] static Json jsonOf(const Property& property);
   [[nodiscard]] Json base() const;
   [[nodiscard]] Json jsonOf(const Variant& variant) const;

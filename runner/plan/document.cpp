@@ -55,22 +55,24 @@ const Json* TableReader::find(const char* key) const {
   return found == table_->end() ? nullptr : &*found;
 }
 
-void TableReader::refuseUnknown(const std::vector<std::string>& known,
+void TableReader::refuseUnknown(const std::vector<Key>& known,
                                 const std::function<std::string(const std::string&)>& hint) {
   if (schema_ != nullptr) {
-    for (const std::string& key : known) schema_->add(key, true);
+    for (const Key& key : known) schema_->explain(key.name, key.summary);
     schema_->close();
   }
   if (table_ == nullptr) return;
+  std::vector<std::string> names;
+  for (const Key& key : known) names.push_back(key.name);
   for (const auto& item : table_->items()) {
     if (diagnostics_->full()) return;
     const std::string& key = item.key();
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    if (contains(names, key)) continue;
     const std::string sentence = fmt::format("{}unknown key \"{}\"", prefix(), printable(key, 80));
     const std::string help = hint ? hint(key) : "";
     ok_ = false;
     if (help.empty())
-      diagnostics_->error(document_->at(this->pointer(key)), Mistake::oneOf(sentence, key, known));
+      diagnostics_->error(document_->at(this->pointer(key)), Mistake::oneOf(sentence, key, names));
     else
       diagnostics_->error(document_->at(this->pointer(key)), sentence + help);
   }

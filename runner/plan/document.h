@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runner/core/json.h"
 #include "runner/core/json_schema.h"
@@ -28,6 +29,12 @@ struct PlanDocument {
   [[nodiscard]] SourcePosition at(const std::string& pointer) const;
 };
 
+/// A key that a table may have, and what it is for, in one line.
+struct Key {
+  std::string name;
+  std::string summary;
+};
+
 /// Reads one table of a document, telling each mistake with its place. `what` names the table in messages
 /// ("stage \"gemm\""); empty: the top level.
 class TableReader {
@@ -40,8 +47,9 @@ class TableReader {
   [[nodiscard]] bool isTable() const { return table_ != nullptr; }
   [[nodiscard]] const Json* find(const char* key) const;
   [[nodiscard]] std::string pointer(std::string_view key) const { return pointerTo(pointer_, key); }
-  /// Tells every key that is not among `known`. `hint` may add a word about one of them.
-  void refuseUnknown(const std::vector<std::string>& known,
+  /// Tells every key that is not among `known`. `hint` may add a word about one of them. The schema explains
+  /// those that are.
+  void refuseUnknown(const std::vector<Key>& known,
                      const std::function<std::string(const std::string&)>& hint = {});
 
   /// For the schema: what the value at `key` may be, where its own reader checks that.

@@ -15,9 +15,23 @@
 namespace muster {
 namespace {
 
-const std::vector<std::string> kStageKeys = {"name",     "plugin",      "test",     "needs",  "scope",
-                                             "timeout",  "repeat",      "attempts", "ranks",  "nodes",
-                                             "required", "allow_flaky", "params",   "matrix", "expect"};
+const std::vector<Key> kStageKeys = {
+    {"name", "unique name of the stage"},
+    {"plugin", "plugin that has the test; not needed if `test` is plugin.test"},
+    {"test", "test to run: plugin.test, or its name alone beside `plugin`"},
+    {"needs", "stages that must pass first; else this one is skipped"},
+    {"scope", "what is tested at a time: each device (default), the node, or all nodes together (cluster)"},
+    {"timeout", "time after which one attempt is ended and fails: \"5m\""},
+    {"repeat", "how often each case is measured; a verdict uses all samples; default 1"},
+    {"attempts", "attempts in all; a failure that passes later is flaky; default 1"},
+    {"ranks", "processes per node; default: one per device"},
+    {"nodes",
+     "numbers of nodes, or \"all\": one stage for each, on the run's first nodes; needs scope cluster"},
+    {"required", "whether a skip of the stage blocks acceptance; default true"},
+    {"allow_flaky", "whether a flaky result may be accepted; default false"},
+    {"params", "parameters of the test; a missing one has its default"},
+    {"matrix", "parameters with a list of values each: one case for each combination"},
+    {"expect", "limits of the stage's measurements"}};
 constexpr int kMostRepeats = 1000;
 constexpr int kMostAttempts = 10;
 constexpr int kMostRanks = 4096;

@@ -19,10 +19,20 @@
 namespace muster {
 namespace {
 
-const std::vector<std::string> kKeysOfPlan = {
-    "schema",  "include",           "name",    "description",  "sku",
-    "backend", "allow_unknown_sku", "network", "expectations", "stage"};
-const std::vector<std::string> kKeysOfNetwork = {"rails", "rail_bandwidth"};
+const std::vector<Key> kKeysOfPlan = {
+    {"schema", "version of the plan format: 1"},
+    {"include", "files laid beneath this plan: tables merge, and what the plan itself says wins"},
+    {"name", "name of the plan, in reports and in the name of the run directory"},
+    {"description", "what the plan tests, in one sentence"},
+    {"sku", "SKU profile whose limits apply; auto: the one that matches the devices"},
+    {"backend", "what the stages run on: cuda (GPUs, the default) or host (this machine's CPU)"},
+    {"allow_unknown_sku", "accept devices that no profile matches; default false"},
+    {"network", "network between the nodes; default: the reference design of the profile"},
+    {"expectations", "named sets of expectation keys, which a limit takes over by `set`"},
+    {"stage", "stages in the order in which they run; each runs one test of a plugin"}};
+const std::vector<Key> kKeysOfNetwork = {
+    {"rails", "number of NICs per node that carry traffic between nodes"},
+    {"rail_bandwidth", "peak rate of one NIC in one direction: \"50 GB/s\" for 400 Gb/s"}};
 const std::vector<std::string> kBackends = {"cuda", "host"};
 constexpr int kMostRails = 64;
 constexpr size_t kMostStages = 1000;

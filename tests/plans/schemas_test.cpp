@@ -439,6 +439,24 @@ TEST(Schemas, QuantitiesAreThoseThatAreRead) {
   }
 }
 
+/// Editors show these texts: one line for each key that a plan or one of its tables may have.
+TEST(Schemas, ExplainEveryKeyOfAPlan) {
+  size_t keys = 0;
+  const std::function<void(const Json&)> look = [&](const Json& table) {
+    if (table.contains("allOf")) look(table["allOf"][0]);
+    for (const auto& [key, value] : table.value("properties", Json::object()).items()) {
+      const std::string summary = value.is_object() ? value.value("description", "") : "";
+      EXPECT_GE(summary.size(), 10u) << key;
+      EXPECT_EQ(summary.find('\n'), std::string::npos) << key;
+      ++keys;
+      if (value.contains("properties") && key == "network") look(value);
+      if (key == "stage") look(value["items"]);
+    }
+  };
+  look(kind("plan").schema);
+  EXPECT_GE(keys, 27u);
+}
+
 /// The committed schemas, which editors read, are those of this build. MUSTER_WRITE_GOLDEN=1 writes them.
 TEST(Schemas, TheInstalledOnesAreUpToDate) {
   const char* write = std::getenv("MUSTER_WRITE_GOLDEN");
