@@ -9,7 +9,7 @@
 #include <cstring>
 #include <exception>
 
-#include "runner/app/commands/commands.h"
+#include "runner/app/cli.h"
 #include "runner/app/process/environment.h"
 #include "runner/app/process/print_error.h"
 #include "runner/judge/exit_code.h"

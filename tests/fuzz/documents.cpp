@@ -20,7 +20,7 @@
 #include "reports/junit/junit.h"
 #include "reports/terminal/terminal.h"
 #include "runner/app/baseline/baseline_fleet.h"
-#include "runner/app/commands/commands.h"
+#include "runner/app/input/judged_again.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/node/run_folder.h"
 #include "runner/app/node/waiver_input.h"

@@ -12,7 +12,7 @@ GOOD = [
     ("runner/core/units.cpp", '#include "runner/core/units.h"\n#include <fmt/format.h>'),
     ("runner/core/toml/toml_document.cpp", "#include <toml++/toml.h>"),
     ("runner/app/node/outputs.cpp", '#include "runner/judge/judge.h"\n#include "reports/html/html.h"'),
-    ("runner/app/cli.cpp", '#include "runner/app/commands/commands.h"\n#include <CLI/CLI.hpp>'),
+    ("runner/app/cli.cpp", '#include "runner/app/prepare/prepare_options.h"\n#include <CLI/CLI.hpp>'),
     ("kernels/cuda/dnn/nn.cpp", '#include "kernels/cuda/dnn/ops/op.h"'),
     ("runner/host/host.cpp", '#include "plugins/abi/muster_plugin.h"'),
     ("plugins/compute/gemm.cpp", '#include "kernels/interfaces/ops.h"\n#include "plugins/sdk/plugin.h"'),

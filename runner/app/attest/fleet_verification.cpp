@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "reports/fleet/render/fleet_html.h"
-#include "runner/app/commands/fleet_command.h"
+#include "runner/app/fleet/fleet_command.h"
 #include "runner/core/build_info.h"
 #include "runner/system/files.h"
 

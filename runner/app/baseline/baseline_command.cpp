@@ -8,8 +8,8 @@
 
 #include "runner/app/baseline/baseline_fleet.h"
 #include "runner/app/baseline/baseline_options.h"
-#include "runner/app/commands/record_input.h"
-#include "runner/app/commands/slurm_records.h"
+#include "runner/app/input/record_input.h"
+#include "runner/app/input/slurm_records.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "runner/app/baseline/baseline_options.h"
+#include "runner/app/input/shared_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -146,10 +147,7 @@ CLI::App* addBaseline(CLI::App& app, BaselineOptions& o) {
   diff->add_option("before", o.before, "profile")->required()->type_name("A");
   diff->add_option("after", o.after, "profile")->required()->type_name("B");
   diff->footer(kDiffHelp);
-  for (CLI::App* sub : {learn, diff})
-    sub->add_option("--plugins", o.pluginFolders, "directory with additional plugins")
-        ->type_name("DIR")
-        ->allow_extra_args(false);
+  for (CLI::App* sub : {learn, diff}) addPluginFolders(sub, o.pluginFolders);
   return baseline;
 }
 

@@ -11,10 +11,10 @@
 
 #include "reports/fleet/read/record_stream.h"
 #include "reports/history/fleet_shift.h"
-#include "runner/app/commands/measured_only.h"
-#include "runner/app/commands/record_input.h"
 #include "runner/app/history/comparison_view.h"
 #include "runner/app/history/history_json.h"
+#include "runner/app/input/measured_only.h"
+#include "runner/app/input/record_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"

@@ -6,6 +6,10 @@
 
 #include "runner/core/result.h"
 
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own
+class App;
+}
+
 namespace muster {
 
 struct CompareOptions {
@@ -16,5 +20,6 @@ struct CompareOptions {
 
 /// 1 if a metric got worse or an accepted node is no longer accepted, else 0.
 Result<int> compareCommand(const CompareOptions& options);
+CLI::App* addCompare(CLI::App& app, CompareOptions& options);
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of `muster history`: subcommands, options, help by example. See history_command.h.
+#include "runner/app/history/compare_command.h"
 #include "runner/app/history/history_command.h"
 
 namespace muster {
@@ -59,6 +60,18 @@ Examples:
   muster history prune                                    list what the default rule removes
   muster history prune --apply                            remove these runs
   muster history prune --keep-days 365 --every 30         keep one year, and one run per month before)";
+
+constexpr const char* kCompareExamples = R"(
+Nodes are paired by name, devices by their place. With fewer than four nodes each pair of runs is compared as
+`muster history compare` does: a metric is worse beyond 2% and beyond what its samples explain. With more, the spread of the
+nodes' changes is the noise: listed are metrics that moved on the whole fleet by more than the noise and 2% (temperatures:
+5 degrees), and nodes that moved otherwise than the others. The history, which knows more runs, is not needed.
+
+Exit code: 0, or 1 if a metric got worse or an accepted node is no longer accepted.
+
+Examples:
+  muster compare runs/driver-570 runs/driver-580
+  muster compare runs/n17/record.json runs/n17-again/record.json --json)";
 
 void addPrune(CLI::App* prune, HistoryOptions& o) {
   prune->add_option("--keep-days", o.rule.days, "keep all runs younger than this")
@@ -140,6 +153,16 @@ std::unique_ptr<HistoryCommands> addHistory(CLI::App& app) {
     command->add_option("--newest", o.newest, "show only this many of the newest runs")->type_name("N");
   }
   return commands;
+}
+
+CLI::App* addCompare(CLI::App& app, CompareOptions& o) {
+  CLI::App* compare =
+      app.add_subcommand("compare", "compare two records or fleets: configuration, results, metrics");
+  compare->add_option("before", o.before, "record.json, or directory with runs")->required();
+  compare->add_option("after", o.after, "likewise")->required();
+  compare->add_flag("--json", o.json, "print JSON");
+  compare->footer(kCompareExamples);
+  return compare;
 }
 
 }  // namespace muster

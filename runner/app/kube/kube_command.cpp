@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "runner/app/commands/commands.h"
+#include "runner/app/fleet/fleet_options.h"
 #include "runner/app/kube/kube_options.h"
 #include "runner/app/process/interrupt.h"
 #include "runner/core/clock.h"

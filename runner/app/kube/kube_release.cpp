@@ -3,8 +3,8 @@
 // one.
 #include <fmt/format.h>
 
-#include "runner/app/commands/measured_only.h"
-#include "runner/app/commands/record_input.h"
+#include "runner/app/input/measured_only.h"
+#include "runner/app/input/record_input.h"
 #include "runner/app/kube/kube_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"

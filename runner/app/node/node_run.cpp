@@ -10,6 +10,7 @@
 
 #include "runner/app/node/outputs.h"
 #include "runner/app/node/partial_run.h"
+#include "runner/app/node/reboot_stage.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/process/environment.h"
 #include "runner/app/process/interrupt.h"
@@ -18,7 +19,6 @@
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
-#include "runner/core/units.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
 #include "runner/record/record_mac.h"
@@ -27,8 +27,6 @@
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr const char* kRunStage = "muster:run";
 
 /// Of a stage whose verdicts stand as they are.
 Accounting accountingOf(const StageRecord& stage) {
@@ -40,17 +38,12 @@ Accounting accountingOf(const StageRecord& stage) {
 
 }  // namespace
 
-bool satisfies(Outcome outcome) {
-  return outcome == Outcome::kPass || outcome == Outcome::kWarn || outcome == Outcome::kUnjudged ||
-         outcome == Outcome::kDeferred || outcome == Outcome::kWaived || outcome == Outcome::kElsewhere;
-}
-
 double finishedAt(double started, double elapsed, double wall, bool resumed) {
   return resumed ? std::max(wall, started + elapsed) : started + elapsed;
 }
 
 NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
-    : setup_(setup), begun_(systemClock().now()), folder_(std::move(folder)) {
+    : setup_(setup), begun_(systemClock().now()), folder_(std::move(folder)), budget_(setup.options->budget) {
   const RunOptions& options = *setup.options;
   node_.tree = setup.tree;
   node_.catalog = &setup.catalog;
@@ -123,7 +116,10 @@ Result<Record> NodeRun::runToEnd() {
     return std::move(begun).error();
   }
   MUSTER_CHECK_OK(runStages(journal));
-  if (journal != nullptr) judgeReboot(*journal);
+  if (journal != nullptr) {
+    const StageOutcome reboot = rebootStage(journal->run.value("boot_id", ""), record_.bootId);
+    add(reboot.record, reboot.accounting);
+  }
   if (record_.selection.partial()) {
     const StageOutcome selection = selectionStage(record_.selection);
     add(selection.record, selection.accounting);
@@ -134,7 +130,9 @@ Result<Record> NodeRun::runToEnd() {
   MUSTER_CHECK_OK(writeOutputs(record_, folder_.path(), node_.tree.templates));
   MUSTER_CHECK_OK(folder_.settle());
   setup_.view->runEnded(record_, folder_.path());
-  tellPostponed();
+  if (budget_.isSpent())
+    setup_.view->note(budget_.whatIsLeft(
+        setup_.plan, resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
   return std::move(record_);
 }
 
@@ -180,23 +178,6 @@ Status NodeRun::keepFailures(const StageRecord& interrupted) {
   return failures > 0 ? folder_.appendInterrupted(interrupted) : Status();
 }
 
-std::string NodeRun::whyNot(const Stage& stage) const {
-  if (node_.cancelled->load()) {
-    const std::string why = interruptionText();
-    return (why.empty() ? "the run was interrupted" : why) + " before it";
-  }
-  if (!inventory_.problem.empty()) return inventory_.problem;
-  for (const std::string& need : stage.needs) {
-    // Its result is not known here; a run that leaves it out is no acceptance.
-    if (leavesOut(need) || hasNoPart(need)) continue;
-    const auto it = outcomes_.find(need);
-    if (it == outcomes_.end()) return "prerequisite stage " + need + " did not run";
-    if (!satisfies(it->second))
-      return fmt::format("prerequisite stage {} did not pass ({})", need, outcomeName(it->second));
-  }
-  return "";
-}
-
 /// The other nodes of a cluster-scope stage must not wait for this one.
 void NodeRun::tellOthers(const Stage& stage, const std::string& why) {
   if (stage.scope == Scope::kCluster && node_.cluster != nullptr)
@@ -216,11 +197,12 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* inte
   const NodePart part = partOf(stage, node_.nodeRank, node_.nodeCount);
   if (part.kind == NodePart::Kind::kNoGroup) return stageWithoutPart(stage, part);
   if (part.kind == NodePart::Kind::kIdle && !node_.cancelled->load()) return runIdle(node_, stage, part);
-  // After the first stage without time none is begun: later ones may rely on it, whether they say so or not.
-  if (!postponed_.empty()) return postponed(stage, interrupted);
   const std::string reason = whyNot(stage);
-  if (reason.empty() && options.budget > 0 && stage.timeout * stage.attempts > options.budget - elapsed())
-    return postponed(stage, interrupted);
+  if (budget_.postpones(stage, elapsed(), reason.empty())) {
+    // What it had failed when the run was interrupted in it stands until it runs again.
+    if (interrupted != nullptr) return StageOutcome{*interrupted, accountingOf(*interrupted)};
+    return skippedStage(stage, true, budget_.whySkipped());
+  }
   if (!reason.empty()) {
     tellOthers(stage, reason);
     if (interrupted != nullptr) return StageOutcome{*interrupted, accountingOf(*interrupted)};
@@ -239,57 +221,6 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* inte
 
 double NodeRun::elapsed() const {
   return node_.simulated() ? progress_.virtualNow - virtualBegun_ : systemClock().now() - begun_;
-}
-
-/// What a stage had failed when the run was interrupted in it stands until it runs again.
-StageOutcome NodeRun::postponed(const Stage& stage, const StageRecord* interrupted) {
-  postponed_.push_back(stage.name);
-  if (interrupted != nullptr) return StageOutcome{*interrupted, accountingOf(*interrupted)};
-  return skippedStage(
-      stage, true,
-      fmt::format("no time was left for it (--budget {})", formatQuantity(setup_.options->budget, "s")));
-}
-
-void NodeRun::tellPostponed() const {
-  if (postponed_.empty()) return;
-  const auto& stages = setup_.plan.stages;
-  const auto next = std::find_if(stages.begin(), stages.end(),
-                                 [&](const Stage& stage) { return stage.name == postponed_.front(); });
-  setup_.view->note(
-      fmt::format("not run yet: {}; stage {} needs a budget of at least {} (its timeout); continue with {} "
-                  "--budget DURATION",
-                  printable(join(postponed_, ", "), 1000), next->name,
-                  formatQuantity(next->timeout * next->attempts, "s"),
-                  resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
-}
-
-const Stage* NodeRun::planned(const std::string& name) const {
-  const auto& stages = setup_.plan.stages;
-  const auto at = std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return s.name == name; });
-  return at == stages.end() ? nullptr : &*at;
-}
-
-bool NodeRun::leavesOut(const std::string& name) const {
-  const Stage* stage = planned(name);
-  return stage != nullptr && !record_.selection.whyLeftOut(name, stage->scope).empty();
-}
-
-bool NodeRun::hasNoPart(const std::string& name) const {
-  const Stage* stage = planned(name);
-  return stage != nullptr && partOf(*stage, node_.nodeRank, node_.nodeCount).kind != NodePart::Kind::kMember;
-}
-
-/// A prerequisite that runs in another job, or that a partial run leaves out, does not block this stage; the
-/// fleet checks both jobs, and a partial run accepts nothing.
-void NodeRun::noteOpenNeeds(const Stage& stage, StageRecord& record) const {
-  for (const std::string& need : stage.needs) {
-    const bool leftOut = leavesOut(need), idle = hasNoPart(need);
-    if (!leftOut && !idle && outcomes_.at(need) != Outcome::kElsewhere) continue;
-    record.log.push_back(fmt::format("it needs {}, which {}; its result is not known here", need,
-                                     leftOut ? "this partial run left out"
-                                     : idle  ? "this node has no part in"
-                                             : "runs in another job"));
-  }
 }
 
 Status NodeRun::runStages(const Journal* earlier) {
@@ -329,7 +260,7 @@ Status NodeRun::runStages(const Journal* earlier) {
     waive(outcome);
     // An interrupted stage is not finished, nor is one that had no time or that a partial run leaves out: it
     // is in this record, and a resumed run looks at it again.
-    if (contains(postponed_, stage.name) || leavesOut(stage.name)) {
+    if (contains(budget_.postponed(), stage.name) || leavesOut(stage.name)) {
       add(outcome.record, outcome.accounting);
     } else if (node_.cancelled->load()) {
       MUSTER_CHECK_OK(folder_.appendBegun(""));
@@ -341,35 +272,6 @@ Status NodeRun::runStages(const Journal* earlier) {
     setup_.view->stageEnded(outcome.record);
   }
   return {};
-}
-
-/// A node that rebooted between two starts of one run is not healthy, whatever its stages say.
-void NodeRun::judgeReboot(const Journal& earlier) {
-  const std::string before = earlier.run.value("boot_id", "");
-  StageEvidence evidence;
-  evidence.stage = kRunStage;
-  evidence.caseMetrics["boot"] = {"run.boot_id"};
-  evidence.ends.push_back({"boot", 0, "", 1, CaseEnd::State::kOk, "", ""});
-  Measurement now;
-  now.metric = "run.boot_id";
-  now.unit = "text";
-  now.text = record_.bootId;
-  now.caseId = "boot";
-  evidence.measurements.push_back(now);
-  Expectation same;
-  same.metric = now.metric;
-  same.kind = CheckKind::kEquals;
-  same.unit = "text";
-  same.allowed = {before};
-  same.origin = "standing";
-  same.remedy = "The node rebooted during the run: check its system log and power supply before use";
-  evidence.expectations.push_back(same);
-  StageRecord stage;
-  stage.name = kRunStage;
-  stage.scope = Scope::kNode;
-  const Accounting accounting = judgeInto(stage, evidence, {});
-  stage.measurements = evidence.measurements;
-  add(stage, accounting);
 }
 
 void NodeRun::decideAll() {
@@ -395,11 +297,7 @@ void NodeRun::decideAll() {
   record_.acceptance = decision.acceptance;
   record_.exitCode = decision.exitCode;
   record_.reasons = decision.reasons;
-  if (!postponed_.empty())
-    record_.reasons.insert(
-        record_.reasons.begin(),
-        fmt::format("the time budget of {} (--budget) ended before {}; resume the run",
-                    formatQuantity(setup_.options->budget, "s"), printable(join(postponed_, ", "), 1000)));
+  if (budget_.isSpent()) record_.reasons.insert(record_.reasons.begin(), budget_.reason());
   if (!inventory_.problem.empty()) record_.reasons.insert(record_.reasons.begin(), inventory_.problem);
   record_.finished = finishedAt(record_.started, systemClock().now() - begun_, systemClock().wallUnix(),
                                 record_.resumed > 0);

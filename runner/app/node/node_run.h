@@ -8,6 +8,7 @@
 
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/node/options.h"
+#include "runner/app/node/run_budget.h"
 #include "runner/app/node/run_folder.h"
 #include "runner/app/stage/stage_runner.h"
 #include "runner/judge/waivers.h"
@@ -77,8 +78,6 @@ class NodeRun {
   [[nodiscard]] bool leavesOut(const std::string& stage) const;
   [[nodiscard]] bool hasNoPart(const std::string& stage) const;
   [[nodiscard]] double elapsed() const;
-  StageOutcome postponed(const Stage& stage, const StageRecord* interrupted);
-  void tellPostponed() const;
   /// Why a stage does not run: a need that did not pass, no devices, an interruption; empty when it may.
   [[nodiscard]] std::string whyNot(const Stage& stage) const;
   void tellOthers(const Stage& stage, const std::string& why);
@@ -86,19 +85,18 @@ class NodeRun {
   void endWaivers();
   Status keep(const StageOutcome& outcome, const Json& extra);
   void add(const StageRecord& stage, const Accounting& accounting);
-  void judgeReboot(const Journal& earlier);
   void decideAll();
 
   const RunSetup& setup_;
   const double begun_;  ///< by the steady clock, which nobody sets
   RunFolder folder_;
+  RunBudget budget_;
   NodeConfig node_;
   NodeProgress progress_;
   Record record_;
   std::optional<Profile> profile_;  ///< the frozen one
   NodeInventory inventory_;
   std::map<std::string, Outcome> outcomes_;  ///< of ended stages, for `needs`
-  std::vector<std::string> postponed_;       ///< stages that --budget left no time for
   double virtualBegun_ = 0;                  ///< sim: virtual time when this start of the run began
 };
 

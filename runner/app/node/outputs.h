@@ -9,6 +9,8 @@
 
 namespace muster {
 
+inline constexpr int kSummaryColumns = 100;  ///< of the summaries that commands print
+
 /// Puts copies of `document` and its requirements beside the reports in `folder`; takes the copies that are
 /// there in place of what is not given. So whoever renders the reports again has what they show.
 Status keepDocuments(AcceptanceDocument& document, const std::filesystem::path& folder);

@@ -81,19 +81,6 @@ std::vector<std::string> rerunCommandOf(const Plan& plan, const RunOptions& opti
   return command;
 }
 
-Status checkBudget(const Plan& plan, const RunOptions& options, int nodes) {
-  if (options.budget <= 0 || nodes == 1) return {};
-  for (const Stage& stage : plan.stages)
-    if (stage.scope == Scope::kCluster && options.runsStage(stage))
-      return Error{
-          ErrorCode::kUsage,
-          fmt::format("--budget: stage {} needs all {} nodes at the same time, and each node has a time "
-                      "of its own; add --scope device,node",
-                      stage.name, nodes),
-          plan.path.string()};
-  return {};
-}
-
 StageOutcome skippedStage(const Stage& stage, bool blocks, const std::string& why) {
   Stage changed = stage;
   changed.required = blocks;

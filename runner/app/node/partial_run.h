@@ -20,9 +20,6 @@ Status checkDevices(const Selection& selection, const std::vector<RankSlot>& dev
 /// --device. Simulated: node `rank` of `count` alone.
 std::vector<std::string> rerunCommandOf(const Plan& plan, const RunOptions& options, int rank, int count);
 
-/// Fails when --budget could end the run of one node before a stage that the others begin.
-Status checkBudget(const Plan& plan, const RunOptions& options, int nodes);
-
 /// A stage that is not run on purpose. What a partial run leaves out blocks nothing by itself:
 /// selectionStage() does. What a run has no time left for `blocks`, also where the plan allows it to be
 /// skipped.

@@ -10,12 +10,12 @@
 #include <set>
 
 #include "reports/redaction/redaction.h"
-#include "runner/app/commands/commands.h"
-#include "runner/app/commands/record_input.h"
+#include "runner/app/input/record_input.h"
 #include "runner/app/node/outputs.h"
 #include "runner/app/report/report_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
+#include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"

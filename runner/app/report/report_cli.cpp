@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `muster report`, `redact` and `rma`.
+// The options of `muster report`, `redact`, `rma` and `capture`.
 #include <CLI/CLI.hpp>
 
 #include "runner/app/report/report_options.h"
@@ -74,6 +74,14 @@ in them: redact the record first if the vendor must not know them.
 Examples:
   muster rma runs/n17/record.json --device gpu3 --out rma-n17-gpu3)";
 
+constexpr const char* kCaptureExamples = R"(
+The scenario has the node's inventory without serial numbers, the rates of its best device, and how much slower each
+other one was. Failures that a scenario cannot show are listed.
+
+Examples:
+  muster capture runs/n17/record.json --out n17.toml                  record what this node reached
+  muster run plans/node-full.toml --simulate n17.toml                 try other limits on it, without the node)";
+
 }  // namespace
 
 CLI::App* addReport(CLI::App& app, ReportOptions& o) {
@@ -130,6 +138,15 @@ CLI::App* addRma(CLI::App& app, RmaOptions& o) {
   rma->add_option("--out", o.out, "new directory for the files")->type_name("DIR")->required();
   rma->footer(kRmaExamples);
   return rma;
+}
+
+CLI::App* addCapture(CLI::App& app, CaptureOptions& o) {
+  CLI::App* capture = app.add_subcommand("capture", "write a record's values as a scenario for --simulate");
+  capture->add_option("record", o.record, "record.json")->required();
+  capture->add_option("--out", o.out, "the scenario's file")->type_name("FILE")->capture_default_str();
+  capture->add_option("--name", o.name, "name of the scenario (default: that of the file)");
+  capture->footer(kCaptureExamples);
+  return capture;
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of records after a run: `muster report`, `redact` and `rma`.
+// What is made of records after a run: `muster report`, `redact`, `rma` and `capture`.
 #pragma once
 
 #include <filesystem>
@@ -47,8 +47,17 @@ struct RmaOptions {
 /// Writes what a vendor needs to take a device back.
 Result<int> rmaCommand(const RmaOptions& options);
 
+struct CaptureOptions {
+  std::filesystem::path record;
+  std::filesystem::path out = "captured.toml";
+  std::string name;  ///< of the scenario; empty: that of the file
+};
+/// Writes what a record says of its node as a scenario, by which later runs simulate it.
+Result<int> captureCommand(const CaptureOptions& options);
+
 CLI::App* addReport(CLI::App& app, ReportOptions& options);
 CLI::App* addRedact(CLI::App& app, RedactOptions& options);
 CLI::App* addRma(CLI::App& app, RmaOptions& options);
+CLI::App* addCapture(CLI::App& app, CaptureOptions& options);
 
 }  // namespace muster

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "reports/formats/rma.h"
-#include "runner/app/commands/record_input.h"
+#include "runner/app/input/record_input.h"
 #include "runner/app/report/report_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"

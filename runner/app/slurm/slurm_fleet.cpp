@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "runner/app/commands/measured_only.h"
+#include "runner/app/input/measured_only.h"
 #include "runner/core/json.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"

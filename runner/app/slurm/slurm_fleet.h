@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/app/commands/fleet_command.h"
+#include "runner/app/fleet/fleet_command.h"
 #include "runner/core/result.h"
 #include "runner/slurm/drain.h"
 #include "runner/slurm/submission.h"

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "runner/app/commands/plan_input.h"
+#include "runner/app/input/plan_input.h"
 #include "runner/app/slurm/slurm_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <random>
 
-#include "runner/app/commands/commands.h"
-#include "runner/app/commands/plan_input.h"
+#include "runner/app/fleet/fleet_options.h"
+#include "runner/app/input/plan_input.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/duration.h"

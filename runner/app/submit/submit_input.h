@@ -38,10 +38,6 @@ struct SubmitInput {
 /// Adds the options that say what each node runs and how the fleet is judged; the plan is an argument.
 void addSubmitInput(CLI::App* submit, SubmitInput& input);
 
-/// Options of `muster fleet` that are handed on.
-void addNodeSkus(CLI::App* app, std::vector<std::string>& skus);
-void addSameMachine(CLI::App* app, bool& sameMachine);
-
 /// All that `muster run` would look at before its first stage, and the topology file.
 Result<RunSetup> checkedSetup(const SubmitInput& input);
 

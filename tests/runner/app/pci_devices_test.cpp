@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PCI devices by their ids; what is no device, or cannot be read, is none.
-#include "runner/app/commands/pci_devices.h"
+#include "runner/app/prepare/pci_devices.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference page is one table row per parameter and metric, whatever a plugin's texts hold.
-#include "runner/app/commands/plugin_reference.h"
+#include "runner/app/prepare/plugin_reference.h"
 
 #include <gtest/gtest.h>
 

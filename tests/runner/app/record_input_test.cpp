@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans in records are programs of strangers: what all of them may cost is bounded.
-#include "runner/app/commands/record_input.h"
+#include "runner/app/input/record_input.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// See judged_again.h.
+#include "runner/app/input/judged_again.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/app/node/node_inventory.h"
+#include "runner/app/node/waiver_input.h"
+#include "runner/app/stage/expectations.h"
+#include "runner/app/stage/stage_runner.h"
+#include "runner/core/build_info.h"
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/judge/exit_code.h"
+#include "runner/plan/lua/predicate.h"
+#include "runner/record/evidence_json.h"
+#include "runner/record/record_check.h"
+#include "runner/sku/network_peaks.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+bool isFromProfile(const Expectation& expectation) {
+  return expectation.origin.rfind("profile ", 0) == 0;
+}
+
+void addTo(Accounting& sum, const Accounting& accounting) {
+  sum.expected += accounting.expected;
+  sum.requiredSkips += accounting.requiredSkips;
+  for (size_t i = 0; i < accounting.counts.size(); ++i) sum.counts[i] += accounting.counts[i];
+}
+
+/// Judges one stage again; with a profile, its expectations take the place of those of the record's profile.
+Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext context, const Waivers& waivers,
+                  const WaivedNode& node, Accounting& sum) {
+  MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
+  if (profile != nullptr) {
+    auto& all = evidence.expectations;
+    all.erase(std::remove_if(all.begin(), all.end(), isFromProfile), all.end());
+    const auto fresh = profileExpectations(*profile, evidence);
+    all.insert(all.end(), fresh.begin(), fresh.end());
+    if (stage.name == kInventoryStage) expectDeviceCount(profile, evidence);
+  }
+  answerPredicates(evidence, context);
+  Accounting accounting = judgeInto(stage, evidence, context);
+  applyWaivers(waivers.list, node, stage.verdicts, accounting);
+  stage.outcome = worstOutcome(stage.verdicts);
+  addTo(sum, accounting);
+  return {};
+}
+
+void decideAgain(Record& record, const Accounting& accounting) {
+  DecisionInput input;
+  input.accounting = accounting;
+  input.partial = record.selection.text();
+  input.strict = record.strict;
+  input.interrupted = wasInterrupted(record.acceptance, record.reasons);
+  input.noGpuSkip = record.acceptance == Acceptance::kNoGpu;
+  input.unknownSku = record.profile.name.empty();
+  input.allowUnknownSku = record.allowUnknownSku;
+  input.onlyIdle = isOnlyIdle(record.stages);
+  input.flakyAllowed = std::all_of(record.stages.begin(), record.stages.end(), [](const StageRecord& stage) {
+    bool allowed = false;
+    JsonReader(stage.evidence, "evidence").optional("allow_flaky", allowed);
+    return stage.outcome != Outcome::kFlaky || allowed;
+  });
+  const Decision decision = decide(input);
+  record.accounting = accounting;
+  record.acceptance = decision.acceptance;
+  record.exitCode = decision.exitCode;
+  record.reasons = decision.reasons;
+}
+
+/// The waivers of `file`, or the record's own as they were when it was made. What an earlier judgement said
+/// of them is taken out of the record.
+Result<Waivers> waiversInForce(Record& record, const fs::path& file) {
+  auto& stages = record.stages;
+  stages.erase(std::remove_if(stages.begin(), stages.end(),
+                              [](const StageRecord& stage) { return stage.name == kWaiverStage; }),
+               stages.end());
+  if (!file.empty()) return readWaivers(file, systemClock().wallUnix());
+  if (record.waiverFile.sha256.empty()) return Waivers{};
+  MUSTER_TRY(Waivers waivers, parseWaivers(record.waiverFile.text, record.waiverFile.path, record.started));
+  waivers.sha256 = record.waiverFile.sha256;
+  return waivers;
+}
+
+/// The profile file that --sku names; by a profile's name alone it is told where that one lies.
+Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
+  std::error_code error;
+  const fs::path shipped = tree.plans / "skus" / (path.string() + ".toml");
+  if (!fs::exists(path, error) && isPlainName(path.string()) && fs::exists(shipped, error))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("no such file; expected a profile file: for this name, {}", shipped.string()),
+                 "--sku " + path.string()};
+  return loadProfile(path, nullptr, {tree.plans / "skus"});
+}
+
+/// Expectations without a remedy get that of their metric, where its plugin is installed.
+Status giveRemedies(Profile& profile, const Tree& tree) {
+  const auto silent = [](const Expectation& e) { return e.remedy.empty(); };
+  if (std::none_of(profile.expectations.begin(), profile.expectations.end(), silent)) return {};
+  MUSTER_TRY(const Catalog catalog, describePlugins(tree, {}, {}));
+  for (Expectation& e : profile.expectations)
+    if (const MetricSpec* metric = catalog.metric(e.metric); metric != nullptr && silent(e))
+      e.remedy = metric->remedy;
+  return {};
+}
+
+/// The profile's peaks; but a network that the plan stated stays what it is.
+void usePeaksOf(const Profile& profile, const Record& record, JudgeContext& context) {
+  context.peaks = profile.peaks;
+  context.peaksFrom = "profile " + profile.name;
+  const bool stated = record.peaksFrom.ends_with(kNetworkOfPlan);
+  for (const auto& [name, peak] : record.peaks)
+    if (stated && (name == kRailPeak || name.starts_with(kNodePeak))) context.peaks[name] = peak;
+  if (stated) context.peaksFrom += kNetworkOfPlan;
+  addNetworkPeaks(0, 0, record.inventory.value("devices", Json::array()).size(), record.nodeCount,
+                  context.peaks);
+}
+
+}  // namespace
+
+Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
+                           const Tree& tree) {
+  Rejudgement again{sha256, systemClock().wallUnix(), toolVersion(), buildId(), "", "", "", options.strict};
+  std::optional<Profile> profile;
+  JudgeContext context;
+  context.peaks = record.peaks;
+  context.peaksFrom = record.peaksFrom;
+  if (!options.profile.empty()) {
+    MUSTER_TRY(profile, profileAt(options.profile, tree));
+    MUSTER_CHECK_OK(checkOrigin(*profile, record.simulated));
+    MUSTER_CHECK_OK(giveRemedies(*profile, tree));
+    record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text,
+                      profile->includes};
+    record.skuHow = "named by `muster judge --sku`";
+    again.profile = profile->name;
+    again.profileSha256 = profile->sha256;
+    if (!profile->peaks.empty()) usePeaksOf(*profile, record, context);
+  }
+  record.strict = record.strict || options.strict;
+  record.peaks = context.peaks;
+  record.peaksFrom = context.peaksFrom;
+  Accounting accounting;
+  MUSTER_TRY(const Waivers waivers, waiversInForce(record, options.waivers));
+  const WaivedNode node = waivedNode(record);
+  const size_t devices = record.inventory.value("devices", Json::array()).size();
+  for (StageRecord& stage : record.stages)
+    MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, contextOf(stage, devices, context),
+                               waivers, node, accounting));
+  if (auto unmatched = settleWaivers(record, waivers)) {
+    addTo(accounting, unmatched->accounting);
+    record.stages.push_back(std::move(unmatched->record));
+  }
+  decideAgain(record, accounting);
+  if (!options.waivers.empty()) again.waiversSha256 = waivers.sha256;
+  record.rejudged.push_back(std::move(again));
+  record.mac.clear();  // it was of the run's own record
+  return record;
+}
+
+}  // namespace muster

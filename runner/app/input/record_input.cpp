@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads records and checks them against their plans.
+#include "runner/app/input/record_input.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reports/fleet/read/record_stream.h"
+#include "runner/app/input/judged_again.h"
+#include "runner/app/node/node_inventory.h"
+#include "runner/core/text.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/plan/stage_names.h"
+#include "runner/record/record_check.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+/// What a record of this plan must hold; empty: the text is no plan.
+std::vector<std::string> stagesIn(const std::string& plan) {
+  std::vector<std::string> names = stageNamesIn(plan);
+  if (!names.empty()) names.emplace_back(kInventoryStage);
+  return names;
+}
+
+/// The outcomes of each stage, as often as its verdicts have them.
+std::map<std::string, Accounting> countsOf(const Record& record) {
+  std::map<std::string, Accounting> counts;
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts) counts[stage.name].add(verdict);
+  return counts;
+}
+
+/// In what the outcomes of `record` differ from those when it is judged `again`; empty: in nothing.
+std::string differenceBetween(const Record& record, const Record& again) {
+  auto said = countsOf(record), found = countsOf(again);
+  for (const auto& [stage, counts] : said) found.try_emplace(stage);
+  for (const auto& [stage, counts] : found)
+    for (int i = 0; i < kOutcomeCount; ++i)
+      if (const size_t now = counts.counts[i], before = said[stage].counts[i]; now != before)
+        return fmt::format("stage {} has {} {}, the record says {}", printable(stage, 80), now,
+                           outcomeName(static_cast<Outcome>(i)), before);
+  if (again.acceptance == record.acceptance && again.exitCode == record.exitCode) return "";
+  return fmt::format("they are {}, the record says {}", nameOf(again.acceptance), nameOf(record.acceptance));
+}
+
+}  // namespace
+
+Status checkStages(const Record& record) {
+  if (!record.imported.empty()) return {};  // it names its stages itself, and no plan ran
+  const std::vector<std::string> wanted = stagesIn(record.plan.text);
+  std::vector<std::string> found;
+  for (const StageRecord& stage : record.stages) found.push_back(stage.name);
+  const std::string difference =
+      wanted.empty() ? "the text of its plan cannot be read" : stageDifference(found, wanted);
+  if (difference.empty()) return {};
+  return Error{
+      ErrorCode::kUsage,
+      difference + "; the file was edited or truncated: use the original record written by `muster run`",
+      "record"};
+}
+
+Result<Record> recordAt(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error) && fs::exists(path / "record.json", error))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("is a directory; give its record, {}", (path / "record.json").string()),
+                 path.string()};
+  MUSTER_TRY(Record record, readRecord(path));
+  if (Status whole = checkStages(record); !whole.ok())
+    return std::move(whole).error().context("reading record " + path.string());
+  return record;
+}
+
+Result<Record> soundRecordAt(const fs::path& path) {
+  MUSTER_TRY(Record record, recordAt(path));
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Record again, judgedAgain(record, record.plan.sha256, {}, tree));
+  const std::string difference = differenceBetween(record, again);
+  if (difference.empty()) return record;
+  return Error{ErrorCode::kUsage,
+               fmt::format("its check results do not match its samples: {}; the file was edited or "
+                           "truncated: use the original record written by `muster run`",
+                           difference),
+               path.string()};
+}
+
+Result<std::vector<fs::path>> recordFilesAt(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return std::vector<fs::path>{path};
+  MUSTER_TRY(auto records, fleet::findRecords(path));
+  if (records.empty()) return Error{ErrorCode::kUsage, "no record.json in this directory", path.string()};
+  return records;
+}
+
+namespace {
+
+/// CPU time of the children that have ended, which evaluate Lua; seconds.
+double childSeconds() {
+  struct rusage usage {};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// The plans that records hold, those of the most records first: their digests and places in the table.
+std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecords& records) {
+  std::map<std::string, size_t> uses;
+  for (const fleet::NodeSummary& node : records.nodes) ++uses[node.planSha256];
+  const auto& table = records.names->plans;
+  std::vector<std::pair<std::string, uint32_t>> plans;
+  for (uint32_t i = 0; i < table.size(); ++i) plans.emplace_back(table.textOf(i), i);
+  std::sort(plans.begin(), plans.end(), [&](const auto& a, const auto& b) {
+    return std::pair(uses[b.first], a.first) < std::pair(uses[a.first], b.first);
+  });
+  return plans;
+}
+
+}  // namespace
+
+void setAsideIncomplete(fleet::FleetRecords& records, double planSeconds) {
+  fleet::PlanStages stages;
+  std::set<std::string> left;
+  const double begin = childSeconds();
+  for (const auto& [digest, place] : plansByUse(records)) {
+    if (childSeconds() - begin > planSeconds)
+      left.insert(digest);
+    else if (auto names = stagesIn(records.names->plans[place]); !names.empty())
+      stages.emplace(digest, std::move(names));
+  }
+  std::erase_if(records.nodes, [&](const fleet::NodeSummary& node) {
+    if (!left.contains(node.planSha256)) return false;
+    records.quarantined.push_back(
+        {node.path, node.node,
+         fmt::format("its plan was not evaluated: the plans of other records took more than {} s",
+                     planSeconds)});
+    return true;
+  });
+  fleet::setAsideIncomplete(records, stages);
+}
+
+}  // namespace muster

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks records against what Slurm reports about their jobs.
+#include "runner/app/input/slurm_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+#include "runner/record/record_mac.h"
+#include "runner/slurm/node_names.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+using Standing = slurm::NodeEnd::Standing;
+
+Error refused(std::string why) {
+  return {ErrorCode::kUsage, std::move(why), ""};
+}
+
+class Rules {
+ public:
+  Rules(const slurm::Witness& witness, bool simulated, bool believe)
+      : witness_(witness), simulated_(simulated), believe_(believe) {}
+
+  [[nodiscard]] Status check(const std::string& node, const fs::path& path,
+                             const fleet::NodeSummary* record) const {
+    if (record == nullptr) return {};  // without results there is nothing to believe
+    const bool ofCluster = *path.begin() == "cluster";
+    const slurm::NodeEnd end = ofCluster ? witness_.ofCluster(node) : witness_.ofNode(node);
+    if (end.standing == Standing::kContradicted) return refused(end.why);
+    if (end.standing == Standing::kForgotten && !believe_)
+      return refused(end.why + "; use --unconfirmed to trust the run directory");
+    if (record->exitCode != end.exitCode)
+      return refused(
+          fmt::format("it says exit code {}, job {} ended with {}", record->exitCode, end.job, end.exitCode));
+    if (record->jobId != end.job)
+      return refused(fmt::format("it belongs to job {}, but the node's job is {}",
+                                 record->jobId.empty() ? "none" : printable(record->jobId, 40), end.job));
+    if (record->simulated != simulated_)
+      return refused(fmt::format("it is {}simulated, but the run was submitted {} --simulate",
+                                 simulated_ ? "not " : "", simulated_ ? "with" : "without"));
+    MUSTER_CHECK_OK(checkTime(*record, end));
+    return ofCluster ? checkGroup(*record) : checkAlone(*record);
+  }
+
+ private:
+  /// A run begins and ends while its job runs; one in simulation ends in virtual time.
+  [[nodiscard]] static Status checkTime(const fleet::NodeSummary& record, const slurm::NodeEnd& end) {
+    if (end.standing != Standing::kConfirmed) return {};
+    const double from = static_cast<double>(end.start) - slurm::kMaxClockSkew;
+    const double to = static_cast<double>(end.end) + slurm::kMaxClockSkew;
+    const auto within = [&](double time) { return time >= from && time <= to; };
+    if (within(record.started) && (record.simulated || within(record.finished))) return {};
+    return refused(fmt::format("it says that it ran from {} to {}, job {} ran from {} to {}",
+                               formatUtc(record.started), formatUtc(record.finished), end.job,
+                               formatUtc(static_cast<double>(end.start)),
+                               formatUtc(static_cast<double>(end.end))));
+  }
+
+  /// A task speaks for its own node: stages of all nodes are another job's.
+  [[nodiscard]] static Status checkAlone(const fleet::NodeSummary& record) {
+    for (const fleet::StageSummary& stage : record.stages)
+      if (stage.scope == Scope::kCluster && stage.state != StageState::kElsewhere)
+        return refused("it holds a stage of scope cluster, which the task of one node does not run");
+    return {};
+  }
+
+  [[nodiscard]] Status checkGroup(const fleet::NodeSummary& record) const {
+    const size_t nodes = witness_.clusterNodes().size();
+    if (static_cast<size_t>(record.nodeCount) != nodes)
+      return refused(
+          fmt::format("it belongs to a group of {} nodes, but the job has {}", record.nodeCount, nodes));
+    return {};
+  }
+
+  const slurm::Witness& witness_;
+  bool simulated_;
+  bool believe_;
+};
+
+}  // namespace
+
+std::string nodeOfPath(const slurm::Submission& submission, const fs::path& path) {
+  std::vector<std::string> parts;
+  for (const fs::path& part : path) parts.push_back(part.string());
+  if (!parts.empty() && parts.back() == "record.json") parts.pop_back();
+  const bool alone = parts.size() == 2 && (parts[0] == "nodes" || parts[0] == "cluster");
+  const bool ranked = parts.size() == 3 && parts[0] == "cluster" && parts[2].starts_with("node-") &&
+                      parts[2].find_first_not_of("0123456789", 5) == std::string::npos;
+  if (!alone && !ranked) return "";
+  const auto& nodes = submission.nodes;
+  return std::find(nodes.begin(), nodes.end(), parts[1]) == nodes.end() ? "" : parts[1];
+}
+
+Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::Witness& witness,
+                                      bool unconfirmed) {
+  fleet::RecordRules rules;
+  if (run.submission().recordKeys) {
+    MUSTER_TRY(rules.origin.runKey, readKey(run.runKey()));
+  }
+  rules.origin.owner = witness.owner();
+  rules.nodeAt = [&run](const fs::path& path) { return nodeOfPath(run.submission(), path); };
+  const Rules each(witness, !run.submission().scenarioFile.empty(), unconfirmed);
+  rules.check = [each](const std::string& node, const fs::path& path, const fleet::NodeSummary* record) {
+    return each.check(node, path, record);
+  };
+  return rules;
+}
+
+fs::path slurmRunOf(const fs::path& path) {
+  std::error_code error;
+  // Whatever has taken the place of slurm.json: RunStore::open() says what is wrong with it.
+  const auto isRun = [&](const fs::path& folder) {
+    return fs::exists(fs::symlink_status(folder / "slurm.json", error));
+  };
+  const fs::path named = fs::absolute(path, error).lexically_normal();
+  // A link in the run leads out of it, one on the way to it does not.
+  for (const fs::path& way : {named, fs::weakly_canonical(named, error)})
+    for (fs::path at = way; at.has_relative_path(); at = at.parent_path())
+      if (isRun(at)) return at;
+  return {};
+}
+
+Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed) {
+  auto witness = slurm::Witness::ask(run);
+  if (witness.ok() || !unconfirmed || witness.error().code == ErrorCode::kTimeout) return witness;
+  MUSTER_TRY(const uid_t owner, run.owner());
+  MUSTER_TRY(auto jobs, run.jobs());
+  return slurm::Witness(run, std::move(jobs), {}, owner);
+}
+
+Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& records, bool unconfirmed) {
+  RecordsOfAnyRun all;
+  for (const fs::path& record : records) {
+    const fs::path folder = slurmRunOf(record);
+    if (folder.empty() || all.runs_.contains(folder)) continue;
+    MUSTER_TRY(slurm::RunStore store, slurm::RunStore::open(folder));
+    MUSTER_TRY(slurm::Witness witness, askSlurm(store, unconfirmed).context(folder.string()));
+    auto run = std::make_unique<Run>(Run{std::move(store), std::move(witness), {}});
+    MUSTER_TRY(run->rules, slurmRules(run->store, run->witness, unconfirmed));
+    all.runs_.emplace(folder, std::move(run));
+  }
+  return all;
+}
+
+Result<fleet::NodeSummary> RecordsOfAnyRun::read(fleet::RecordReader& reader, const fs::path& record) const {
+  const auto found = runs_.find(slurmRunOf(record));
+  const Run* run = found == runs_.end() ? nullptr : found->second.get();
+  reader.setOrigin(run == nullptr ? fleet::RecordOrigin() : run->rules.origin);
+  auto node = reader.read(record);
+  if (run == nullptr || !node.ok()) return node;
+  std::error_code error;
+  fs::path place =
+      fs::absolute(record, error).lexically_normal().lexically_relative(found->first / "records");
+  if (*place.begin() == "..")
+    place = fs::weakly_canonical(record, error).lexically_relative(found->first / "records");
+  MUSTER_CHECK_OK(checkPlace(run->rules, place.string(), node->node, &*node));
+  return node;
+}
+
+std::string forgottenNote(const slurm::RunStore& run, const slurm::Witness& witness) {
+  std::vector<std::string> nodes;
+  for (const std::string& node : run.submission().nodes) {
+    const bool alone = run.submission().nodeStages;
+    if ((alone ? witness.ofNode(node) : witness.ofCluster(node)).standing == Standing::kForgotten)
+      nodes.push_back(node);
+  }
+  if (nodes.empty()) return "";
+  return fmt::format(
+      "Slurm has forgotten how the jobs of {} of {} nodes ended ({}) and keeps no accounting; a longer "
+      "MinJobAge or AccountingStorageType=accounting_storage/slurmdbd helps the next run",
+      nodes.size(), run.submission().nodes.size(), printable(slurm::shortList(nodes), 200));
+}
+
+}  // namespace muster
