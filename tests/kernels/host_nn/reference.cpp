@@ -2,6 +2,7 @@
 // Networks in f64: the textbook's loops.
 #include "tests/kernels/host_nn/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
