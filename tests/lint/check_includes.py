@@ -62,7 +62,7 @@ USES = {
     APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
                       APP + "process", APP + "node", APP + "commands"],
     APP + "attest": [CORE, SYSTEM, METRICS, "runner/attest", "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", RECORD, FINDINGS, "reports/acceptance", "reports/html",
-                     "reports/junit", "reports/fleet/render", APP + "stage", APP + "node", APP + "commands"],
+                     "reports/junit", "reports/fleet/read", "reports/fleet/render", APP + "stage", APP + "node", APP + "commands"],
     APP + "baseline": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet/read", APP + "commands"],
     "runner/app": [CORE, HOSTS, "runner/judge", RECORD, APP + "process", APP + "commands", APP + "report", APP + "submit", APP + "slurm", APP + "kube", APP + "history", APP + "baseline", APP + "attest"],
     "plugins/abi": [],
