@@ -90,8 +90,21 @@ std::string deviceJson(const Record& record, const std::string& device, const st
   return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
+bool isAbout(const Deviation& finding, const std::string& device) {
+  return std::any_of(finding.items.begin(), finding.items.end(),
+                     [&](const DeviationItem& item) { return item.verdict->device == device; });
+}
+
+/// The result is the node's: of a part without findings it says nothing.
+std::string healthyText(const Record& record, const std::string& device) {
+  const auto found = deviations(record);
+  if (std::any_of(found.begin(), found.end(), [&](const Deviation& one) { return isAbout(one, device); }))
+    return "";
+  return fmt::format("**No check of {} failed.** The result below is that of the whole node.\n\n", device);
+}
+
 std::string findingsText(const Record& record, const std::string& device) {
-  return renderMarkdownOf(record, device) +
+  return healthyText(record, device) + renderMarkdownOf(record, device) +
          "\nOther files: device.json (identity), checks.csv (each check beside the median of the peers), "
          "samples.csv and "
          "telemetry.csv (all devices in the stages concerned), output.txt, artifacts/.\n";

@@ -146,11 +146,14 @@ NodePart partOf(const Stage& stage, int nodeRank, int nodeCount) {
             fmt::format("its group has {} nodes, and this run {}{}", stage.nodes, nodeCount,
                         blocks ? "; no group of the stage has all of them: add \"all\" to its nodes" : "")};
   }
-  if (stage.nodes != kAll && nodeRank >= stage.nodes)
-    return {Kind::kIdle, false, stage.nodes,
-            stage.nodes == 1 ? fmt::format("its group is the first of {} nodes alone", nodeCount)
-                             : fmt::format("its group has the first {} of {} nodes", stage.nodes, nodeCount)};
-  return {};
+  if (stage.nodes == kAll || nodeRank < stage.nodes) return {};
+  const bool larger = lists(kAll) || std::any_of(stage.sweep.begin(), stage.sweep.end(), [&](int nodes) {
+                        return nodes > stage.nodes && nodes <= nodeCount;
+                      });
+  return {Kind::kIdle, !larger, stage.nodes,
+          (stage.nodes == 1 ? fmt::format("its group is the first of {} nodes alone", nodeCount)
+                            : fmt::format("its group has the first {} of {} nodes", stage.nodes, nodeCount)) +
+              (larger ? "" : "; no group of the stage has this one: add \"all\" to its nodes")};
 }
 
 bool canHaveNodes(const Stage& written, const std::string& nodes) {

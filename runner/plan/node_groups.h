@@ -32,7 +32,7 @@ struct NodePart {
     kIdle,     ///< the group is one of other nodes
     kNoGroup,  ///< the run has no such group
   } kind = Kind::kMember;
-  bool blocks = false;  ///< kNoGroup: and so nodes are in no group at all
+  bool blocks = false;  ///< no member, and so nodes, or this one, are in no group at all
   int nodes = 0;        ///< of the group; 0: it is another stage's
   std::string why;      ///< empty for members
 };

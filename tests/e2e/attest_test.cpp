@@ -270,6 +270,77 @@ TEST_F(Attest, DerivesAFleetAgainWhereverItLies) {
   expectRefuted(verify(moved.string()), "fleet.json: byte ");
 }
 
+TEST_F(Attest, RefutesAFleetOfRecordsThatWereNotVerified) {
+  const fs::path fleet = dir_.path() / "fleet";
+  fs::create_directories(fleet / "attempts");
+  fs::copy(made("healthy"), fleet / "attempts" / "first", fs::copy_options::recursive);
+  fs::copy(made("slow") + "/record.json", fleet / "sim-node-0000.json");
+  const auto nodes = dir_.write("nodes.txt", "sim-node-0000\n").string();
+  ASSERT_EQ(runMuster({"fleet", fleet.string(), "--expect", nodes}).exitCode, 1);
+  expectRefuted(verify(fleet.string()), "counts sim-node-0000.json, which was not verified");
+}
+
+TEST_F(Attest, TakesTheWorstOfAllFleetsAndOfRunsThatAreInNone) {
+  const fs::path all = dir_.path() / "all", part = all / "part";
+  fs::create_directories(part);
+  fs::copy(made("healthy"), part / "good", fs::copy_options::recursive);
+  const auto nodes = dir_.write("nodes.txt", "sim-node-0000\n").string();
+  ASSERT_EQ(runMuster({"fleet", part.string(), "--expect", nodes}).exitCode, 0);
+  ASSERT_EQ(sign(all.string()).exitCode, 0);
+  EXPECT_THAT(verify(all.string(), byKey()).out, HasSubstr("VERIFIED: accepted, SIMULATED"));
+  fs::remove(all / "signature.dsse.json");
+  fs::copy(made("slow"), all / "bad", fs::copy_options::recursive);
+  ASSERT_EQ(sign(all.string()).exitCode, 0);
+  EXPECT_EQ(verify(all.string(), byKey()).exitCode, 1) << "beside the fleet lies a rejected run";
+  ASSERT_EQ(runMuster({"fleet", all.string(), "--expect", nodes}).exitCode, 1);
+  fs::remove(all / "signature.dsse.json");
+  ASSERT_EQ(sign(all.string()).exitCode, 0);
+  const auto result = verify(all.string(), byKey());
+  EXPECT_EQ(result.exitCode, 1) << "of two fleets the one above is rejected";
+  EXPECT_THAT(result.out, HasSubstr("VERIFIED: rejected"));
+}
+
+TEST_F(Attest, LeavesOpenWhatRanInAnotherJob) {
+  const auto two = dir_.write("two.toml", std::string(kPlan) + R"([[stage]]
+name = "peer"
+test = "memory.peer"
+scope = "node"
+expect = [{ metric = "memory.peer_wrong_bytes", max = 0, source = "test" }]
+)")
+                       .string();
+  ASSERT_EQ(simulate("h100x8-slow-peer", "part", {"--scope", "device"}, two).exitCode, 0);
+  const std::string run = made("part");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  const auto result = verify(run, byKey());
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("record.json: ran in another job"));
+}
+
+TEST_F(Attest, AsksForTheWaiversThatTheCustomerAgreedTo) {
+  const auto waivers = dir_.write("waivers.toml", R"(schema = 1
+[[waiver]]
+node = "sim-node-0000"
+stage = "gemm"
+metric = "compute.gemm_throughput"
+device = "gpu5"
+reason = "agreed"
+approver = "the supplier"
+expires = "2099-12-31"
+)")
+                           .string();
+  ASSERT_EQ(simulate("h100x8-one-slow-gpu", "waived", {"--waivers", waivers}).exitCode, 0);
+  const std::string run = made("waived");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  const auto alone = verify(run, byKey());
+  EXPECT_EQ(alone.exitCode, 3) << alone.out << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("accepted under the waivers of"));
+  const auto agreed = verify(run, byKey() + std::vector<std::string>{"--waivers", waivers});
+  EXPECT_EQ(agreed.exitCode, 0) << agreed.out << agreed.err;
+  EXPECT_THAT(agreed.out, HasSubstr("VERIFIED: accepted with concessions, SIMULATED"));
+  expectRefuted(verify(run, byKey() + std::vector<std::string>{"--waivers", planFile()}),
+                "agreed was sha256");
+}
+
 TEST_F(Attest, DerivesASweepOverNodesAgain) {
   ASSERT_EQ(simulate("h100x8-cluster-healthy", "sweep", {"--nodes", "3"}, plan("scaling.toml")).exitCode, 0);
   const auto result = verify(made("sweep"));

@@ -184,6 +184,8 @@ TEST(Rma, CollectsWhatConcernsTheDevice) {
     for (const char* file : {"rma/samples.csv", "rma/telemetry.csv"})
       EXPECT_NE(readWhole(in(file)).find(gpu), std::string::npos) << gpu << " in " << file;
   EXPECT_FALSE(fs::is_empty(in("rma/artifacts")));
+  ASSERT_EQ(runMuster({"rma", recordOf(2), "--device", "gpu1", "--out", in("rma1")}).exitCode, 0);
+  EXPECT_TRUE(readWhole(in("rma1/findings.md")).starts_with("**No check of gpu1 failed.**"));
   EXPECT_EQ(runMuster({"rma", recordOf(2), "--device", "gpu9", "--out", in("rma9")}).exitCode, 2);
   EXPECT_EQ(runMuster({"rma", recordOf(2), "--device", "gpu5", "--out", in("rma")}).exitCode,
             2);  // not empty

@@ -63,6 +63,9 @@ class Preflight(case.Case):
         self.assertIn(TAINT, self.cluster.taints("n0"))
         self.muster("run", plan, "--node-name", "n0", "--only", "pattern", "--out", out + "-part", code=3)
         self.assertIn("keeps its taint", self.muster("k8s", "release", out + "-part", "--node", "n0", "--apply", code=2))
+        two = self.file("two.toml", case.PATTERN + '[[stage]]\nname = "later"\ntest = "collective.sweep"\nscope = "node"\nranks = 2\n')
+        self.muster("run", two, "--node-name", "n0", "--scope", "device", "--out", out + "-half")
+        self.assertIn("left to another job", self.muster("k8s", "release", out + "-half", "--node", "n0", "--apply", code=2))
         scenario = tools.SOURCE + "/plans/scenarios/h100x8-healthy.toml"
         self.muster("run", tools.DIST + "/share/muster/plans/node-quick.toml", "--simulate", scenario, "--node-name", "n0", "--out", out + "-simulated")
         self.assertIn("SIMULATED", self.muster("k8s", "release", out + "-simulated", "--node", "n0", "--apply", code=2))

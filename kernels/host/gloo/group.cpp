@@ -3,11 +3,14 @@
 #include "kernels/host/gloo/group.h"
 
 #include <gloo/rendezvous/store.h>
+#include <gloo/transport/address.h>
 #include <gloo/types.h>
 #include <signal.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <stdexcept>
 
 #include "kernels/host/gloo/authenticated_device.h"
@@ -35,54 +38,111 @@ struct StoreFailure : std::runtime_error {
   Error error;
 };
 
-/// The group's store as Gloo wants it. All waits together end at one deadline.
+/// Gloo publishes 136 bytes for each pair of ranks, nearly all of them zero, and every rank reads those of
+/// all others: packed, a hundredth of them goes through the store.
+std::string packed(const std::vector<char>& data) {
+  uLongf bytes = compressBound(data.size());
+  std::string text(sizeof(uint64_t) + bytes, '\0');
+  const uint64_t whole = data.size();
+  std::memcpy(text.data(), &whole, sizeof whole);
+  const int code = compress(reinterpret_cast<Bytef*>(text.data() + sizeof whole), &bytes,
+                            reinterpret_cast<const Bytef*>(data.data()), data.size());
+  if (code != Z_OK) throw std::runtime_error("cannot pack the addresses of a rank");
+  text.resize(sizeof whole + bytes);
+  return text;
+}
+
+std::vector<char> unpacked(const std::string& text, size_t most) {
+  uint64_t whole = 0;
+  if (text.size() > sizeof whole) std::memcpy(&whole, text.data(), sizeof whole);
+  if (whole > most) throw std::runtime_error("the addresses of a rank are larger than those of all ranks");
+  std::vector<char> data(whole);
+  uLongf bytes = whole;
+  const int code = whole == 0 ? Z_DATA_ERROR
+                              : uncompress(reinterpret_cast<Bytef*>(data.data()), &bytes,
+                                           reinterpret_cast<const Bytef*>(text.data() + sizeof whole),
+                                           text.size() - sizeof whole);
+  if (code != Z_OK || bytes != whole) throw std::runtime_error("the addresses of a rank are damaged");
+  return data;
+}
+
+/// The group's store as Gloo wants it. All waits together end at one deadline. Gloo waits for a key and then
+/// asks for it: what a wait got is kept.
 class Rendezvous : public gloo::rendezvous::Store {
  public:
-  Rendezvous(GroupStore& store, std::string prefix, double timeout)
-      : store_(store), prefix_(std::move(prefix)), deadline_(steadySeconds() + timeout) {}
+  Rendezvous(GroupStore& store, std::string prefix, const CommunicatorSpec& spec)
+      : store_(store),
+        prefix_(std::move(prefix)),
+        most_(static_cast<size_t>(spec.size) * gloo::transport::Address::kMaxByteSize),
+        deadline_(steadySeconds() + spec.timeout) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
-    Status status = store_.set(prefix_ + key, {data.data(), data.size()});
+    Status status = store_.set(prefix_ + key, packed(data));
     if (!status.ok()) throw StoreFailure(std::move(status).error());
   }
   std::vector<char> get(const std::string& key) override {
+    if (key == waitedFor_) return std::move(value_);
     auto value = store_.get(prefix_ + key, std::max(0.001, deadline_ - steadySeconds()));
     if (!value.ok()) throw StoreFailure(std::move(value).error());
-    return {value->begin(), value->end()};
+    return unpacked(*value, most_);
   }
   void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) get(key);
+    for (const std::string& key : keys) {
+      waitedFor_.clear();
+      value_ = get(key);
+      waitedFor_ = key;
+    }
   }
 
  private:
   GroupStore& store_;
   std::string prefix_;
+  size_t most_;  ///< bytes of all addresses that a rank publishes
   double deadline_;
+  std::string waitedFor_;
+  std::vector<char> value_;
 };
 
-/// Whether every rank published the network identity of this one.
-Result<bool> allHere(const CommunicatorSpec& spec, GroupStore& store) {
-  const std::string own = networkIdentity();
-  const std::string prefix = spec.name + "/network/";
-  const double deadline = steadySeconds() + spec.timeout;
-  MUSTER_CHECK_OK(store.set(prefix + std::to_string(spec.rank), own));
-  bool here = true;
-  for (int rank = 0; rank < spec.size; ++rank) {
-    if (rank == spec.rank) continue;
-    auto other = store.get(prefix + std::to_string(rank), std::max(0.001, deadline - steadySeconds()));
-    if (!other.ok()) return std::move(other).error().context("waiting for rank " + std::to_string(rank));
-    here = here && *other == own;
-  }
-  return here;
+/// What a group agrees on before its ranks connect.
+struct Terms {
+  bool here = true;    ///< whether all ranks share one network
+  std::string secret;  ///< rank 0 made it; the store is closed to all but the group
+};
+
+std::string networkKey(const CommunicatorSpec& spec, int rank) {
+  return spec.name + "/network/" + std::to_string(rank);
 }
 
-/// Rank 0 makes it; the store is closed to all but the group.
-Result<std::string> commonSecret(const CommunicatorSpec& spec, GroupStore& store) {
-  const std::string key = spec.name + "/secret";
-  if (spec.rank != 0) return store.get(key, spec.timeout);
-  MUSTER_TRY(std::string secret, randomSecret());
-  MUSTER_CHECK_OK(store.set(key, secret));
-  return secret;
+Error missing(Error error, int rank) {
+  return std::move(error).context("waiting for rank " + std::to_string(rank));
+}
+
+Result<Terms> makeTerms(const CommunicatorSpec& spec, GroupStore& store, const std::string& own) {
+  const double deadline = steadySeconds() + spec.timeout;
+  Terms terms;
+  for (int rank = 1; rank < spec.size; ++rank) {
+    auto other = store.get(networkKey(spec, rank), std::max(0.001, deadline - steadySeconds()));
+    if (!other.ok()) return missing(std::move(other).error(), rank);
+    terms.here = terms.here && *other == own;
+  }
+  MUSTER_TRY(terms.secret, randomSecret());
+  MUSTER_CHECK_OK(store.set(spec.name + "/terms", (terms.here ? "here " : "apart ") + terms.secret));
+  return terms;
+}
+
+/// Rank 0 waits for all others. Where it gives none, whoever did not come first is to blame.
+Result<Terms> hearTerms(const CommunicatorSpec& spec, GroupStore& store) {
+  auto text = store.get(spec.name + "/terms", spec.timeout);
+  if (text.ok()) return Terms{text->starts_with("here "), text->substr(text->find(' ') + 1)};
+  for (int rank = 0; rank < spec.size; ++rank)
+    if (!store.get(networkKey(spec, rank), 0.001).ok()) return missing(std::move(text).error(), rank);
+  return missing(std::move(text).error(), 0);
+}
+
+Result<Terms> agreeOnTerms(const CommunicatorSpec& spec, GroupStore& store) {
+  const std::string own = networkIdentity();
+  MUSTER_CHECK_OK(store.set(networkKey(spec, spec.rank), own));
+  return spec.rank == 0 ? makeTerms(spec, store, own) : hearTerms(spec, store);
 }
 
 Status checkGroup(const CommunicatorSpec& spec) {
@@ -102,19 +162,17 @@ GlooGroup::GlooGroup(const CommunicatorSpec& spec, Endpoint endpoint)
 
 Result<std::unique_ptr<GlooGroup>> GlooGroup::form(const CommunicatorSpec& spec, GroupStore& store) {
   MUSTER_CHECK_OK(checkGroup(spec));
-  auto here = allHere(spec, store);
-  if (!here.ok()) return std::move(here).error().context("forming group " + spec.name);
-  auto secret = commonSecret(spec, store);
-  if (!secret.ok()) return std::move(secret).error().context("forming group " + spec.name);
-  MUSTER_TRY(Endpoint endpoint, chooseEndpoint(spec.interface, *here));
+  auto terms = agreeOnTerms(spec, store);
+  if (!terms.ok()) return std::move(terms).error().context("forming group " + spec.name);
+  MUSTER_TRY(Endpoint endpoint, chooseEndpoint(spec.interface, terms->here));
   // Gloo writes to its peers' sockets without MSG_NOSIGNAL: a peer that died is an error, not a signal to die
   // of.
   signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<GlooGroup> group(new GlooGroup(spec, std::move(endpoint)));
   try {
     gloo::transport::tcp::attr attributes(group->endpoint_.address.c_str());
-    auto device = authenticatedDevice(attributes, *secret);
-    Rendezvous rendezvous(store, spec.name + "/gloo/", spec.timeout);
+    auto device = authenticatedDevice(attributes, terms->secret);
+    Rendezvous rendezvous(store, spec.name + "/gloo/", spec);
     group->context_->setTimeout(milliseconds(spec.timeout / kConnectFactor));
     group->context_->connectFullMesh(rendezvous, device);
     group->context_->setTimeout(milliseconds(spec.timeout));

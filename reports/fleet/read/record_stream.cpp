@@ -21,8 +21,6 @@ namespace {
 constexpr const char* kRecordName = "record.json";
 /// What this project itself writes beside records.
 constexpr std::array kOthers = {"fleet.json", "fleet-inputs.json", "signature.dsse.json", "slurm.json"};
-/// Folders in which a run keeps what a resume set aside.
-constexpr std::array kSetAside = {"attempts"};
 constexpr int kDeepestFolder = 16;
 /// Of what is kept of a record that cannot be used; the end of its path says whose it is.
 constexpr size_t kQuarantinePathBytes = 300;
@@ -67,7 +65,7 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& fou
     const fs::file_status status = entries->symlink_status(error);
     if (name.starts_with(".") || fs::is_symlink(status)) continue;
     if (fs::is_directory(status)) {
-      if (depth < kDeepestFolder && !isOneOf(name, kSetAside))
+      if (depth < kDeepestFolder && name != kAttemptsFolder)
         MUSTER_CHECK_OK(findIn(entries->path(), depth + 1, insideRun, found));
     } else if (!insideRun && entries->path().extension() == ".json" && !isOneOf(name, kOthers)) {
       found.records.push_back(entries->path().string());

@@ -61,6 +61,9 @@ class RecordReader {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Folders in which a run keeps what a resume set aside: nothing in them counts.
+inline constexpr const char* kAttemptsFolder = "attempts";
+
 /// All records under a folder.
 struct FleetRecords {
   std::unique_ptr<FleetNames> names = std::make_unique<FleetNames>();

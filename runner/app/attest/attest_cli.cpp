@@ -29,9 +29,11 @@ Needs no network, no hardware and no trust in the signer. It checks
   record     the record agrees with itself
   verdict    every check result derived again from the stored samples: names the one that was changed
   limits     tests, parameters and limits derived again from the plan and profile in the record
-  promise    plan and profile are your copies (--plan, --sku), without --set
+  promise    plan, profile and waivers are your copies (--plan, --sku, --waivers), without --set
   attempts   the record tells every attempt that the journal holds
   reports    report.html and junit.xml rendered again, byte for byte
+The worst result counts: of all fleets, and of runs that are in none. A run accepted under waivers stays open without
+--waivers, and so does a run whose other stages ran in another job, unless a fleet joins both.
 Without --key, whoever made up all samples could have made the directory: the signer is not verified (exit code 3).
 
 Exit code: that of the verified result (0 accepted, 1 rejected, ...), 1 if anything is refuted, 2 invalid usage,
@@ -67,6 +69,8 @@ CLI::App* addVerify(CLI::App& app, VerifyOptions& o) {
   verify->add_option("--sku", o.profiles, "your copy of the SKU profile that was promised; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  verify->add_option("--waivers", o.waivers, "your copy of the waivers that you agreed to")
+      ->type_name("FILE");
   verify->add_option("--plugins", o.pluginFolders, "directory with additional plugins of the plan")
       ->type_name("DIR")
       ->allow_extra_args(false);

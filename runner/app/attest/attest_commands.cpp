@@ -31,16 +31,21 @@ Result<Promise> promiseOf(const VerifyOptions& options) {
     MUSTER_TRY(const Profile profile, loadProfile(path, nullptr, {tree.plans / "skus"}));
     promise.profileSha256[profile.name] = profile.sha256;
   }
+  if (!options.waivers.empty()) {
+    MUSTER_TRY(const std::string text, readFile(options.waivers));
+    promise.waiversSha256 = sha256Hex(text);
+  }
   return promise;
 }
 
 std::string closingText(const Verification& found, const FolderResult& result) {
-  const std::string simulated = result.simulated ? ", SIMULATED: no hardware was measured" : "";
+  std::string marks = result.concessions ? " with concessions" : "";
+  if (result.simulated) marks += ", SIMULATED: no hardware was measured";
   if (found.isRefuted()) return "REFUTED: this directory is not what it says to be";
   if (found.isOpen())
     return fmt::format("NOT VERIFIED: nothing contradicts the result ({}{}), but see OPEN", result.acceptance,
-                       simulated);
-  return fmt::format("VERIFIED: {}{}", result.acceptance, simulated);
+                       marks);
+  return fmt::format("VERIFIED: {}{}", result.acceptance, marks);
 }
 
 Result<int> makeKey(const fs::path& path) {

@@ -29,17 +29,49 @@ class FleetVerification {
     takeResult(*json, result);
     auto inputs = inputsOf();
     if (!inputs.ok()) return leaveOpen(inputs.error().text());
-    if (inputs->witnessed)
-      return leaveOpen("Slurm or a record key decided which records count, and neither is at hand");
+    verifyWaivers(*inputs, result);
     const std::string at = inputs->recordsAt;
+    const std::string records = prefix_ + (at == "." ? "" : at + "/");
+    if (inputs->witnessed) {
+      joinAll(records, result);
+      return leaveOpen("Slurm or a record key decided which records count, and neither is at hand");
+    }
     if (at != "." && !attest::isNameBelow(at)) return leaveOpen("its records are not below fleet.json");
     auto judged = judgeRecords(*std::move(inputs), tools_.folder.path() / prefix_ / at, {});
     if (!judged.ok()) return out_.refute(VerifyCheck::kFleet, judged.error().text());
+    join(judged->records, records, result);
     compare(*kept, *judged, at);
     tellAttempts();
   }
 
  private:
+  /// Each record that the fleet read must be one of those that were verified on their own.
+  void join(const fleet::FleetRecords& read, const std::string& folder, FolderResult& result) {
+    for (const auto& node : read.nodes) {
+      const auto run =
+          std::find_if(result.verified.begin(), result.verified.end(),
+                       [&](const VerifiedResult& one) { return one.path == folder + node.path; });
+      if (run != result.verified.end())
+        run->inFleet = true;
+      else
+        out_.refute(VerifyCheck::kFleet,
+                    fmt::format("{}{} counts {}, which was not verified: its name must be {}", prefix_,
+                                kFleetName, folder + node.path, kRecordName));
+    }
+  }
+
+  static void joinAll(const std::string& folder, FolderResult& result) {
+    for (VerifiedResult& one : result.verified)
+      if (one.path.starts_with(folder) && one.path.ends_with(kRecordName)) one.inFleet = true;
+  }
+
+  void verifyWaivers(const FleetInputs& inputs, FolderResult& result) {
+    if (inputs.waiversText.empty()) return;
+    result.concessions = true;
+    verifyPromisedWaivers(tools_.promise, prefix_ + kFleetName, inputs.waiversPath,
+                          sha256Hex(inputs.waiversText), out_);
+  }
+
   void leaveOpen(const std::string& why) {
     out_.leaveOpen(VerifyCheck::kFleet,
                    fmt::format("{}{} cannot be derived again: {}", prefix_, kFleetName, why));
@@ -56,8 +88,9 @@ class FleetVerification {
     if (tool != nullptr) JsonReader(*tool, "tool").read("build_id", build);
     if (!reader.ok()) return out_.refute(VerifyCheck::kFleet, reader.status().error().text());
     sameBuild_ = build == buildId();
-    result.acceptance = acceptance;
-    result.exitCode = exitCode;
+    const auto simulated = json.find("simulated");
+    result.simulated = result.simulated || simulated == json.end() || *simulated != Json(false);
+    result.verified.push_back({prefix_ + kFleetName, exitCode, acceptance, {}, false});
     Json entry = {{"folder", prefix_}, {"fleet", true}};
     for (const char* key :
          {"acceptance", "exit_code", "simulated", "plan", "fleet_id", "records_sha256", "waivers_sha256"})
@@ -111,11 +144,10 @@ class FleetVerification {
 
   /// Runs that were set aside are no part of the fleet, but they were made.
   void tellAttempts() {
-    const auto isSetAside = [&](const attest::FolderFile& file) {
-      return file.name.starts_with(prefix_) && file.name.find("attempts/") != std::string::npos &&
-             file.name.ends_with(kRecordName);
+    const auto counts = [&](const attest::FolderFile& file) {
+      return file.name.starts_with(prefix_) && isSetAside(file.name) && file.name.ends_with(kRecordName);
     };
-    const auto count = std::count_if(tools_.files.files.begin(), tools_.files.files.end(), isSetAside);
+    const auto count = std::count_if(tools_.files.files.begin(), tools_.files.files.end(), counts);
     if (count > 0)
       out_.tell(VerifyCheck::kAttempts, fmt::format("{} earlier runs were set aside in attempts/", count));
   }

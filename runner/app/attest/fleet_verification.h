@@ -8,8 +8,8 @@ namespace muster {
 
 inline constexpr const char* kFleetName = "fleet.json";
 
-/// Verifies the fleet in the folder `prefix` ("", "report/"). Its result takes the place of those of the
-/// runs.
+/// Verifies the fleet in the folder `prefix` ("", "report/"). Its result takes the place of those of the runs
+/// that it judged, all of which were verified before.
 void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,
                  FolderResult& result);
 

@@ -8,9 +8,11 @@
 #include <set>
 
 #include "reports/acceptance/clause_matrix.h"
+#include "reports/fleet/read/record_stream.h"
 #include "runner/app/attest/fleet_verification.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
+#include "runner/record/findings/concessions.h"
 
 namespace muster {
 namespace {
@@ -19,8 +21,6 @@ using attest::Envelope;
 using attest::PublicKey;
 using attest::Statement;
 
-constexpr const char* kAttempts =
-    "attempts/";  ///< where resumed Slurm runs keep what does not count any more
 constexpr uint64_t kMaxEnvelopeBytes = 256ull << 20;
 
 /// The folders ("", "n17/") that hold a file of this name.
@@ -92,11 +92,31 @@ void takeResult(const VerifyTools& tools, const std::string& prefix, const Recor
   const auto documents = documentsIn(tools, prefix);
   const Record shown = documents.ok() ? underRequirements(record, documents->requirements) : record;
   result.simulated = result.simulated || record.simulated;
-  if (result.acceptance.empty() || isWorse(shown.exitCode, result.exitCode)) {
-    result.exitCode = shown.exitCode;
-    result.acceptance = nameOf(shown.acceptance);
-  }
+  result.concessions = result.concessions || !concessionsOf(record).empty();
+  VerifiedResult one{prefix + kRecordName, shown.exitCode, nameOf(shown.acceptance), {}, false};
+  for (const StageRecord& stage : record.stages)
+    if (stage.state == StageState::kElsewhere) one.elsewhere.push_back(stage.name);
+  result.verified.push_back(std::move(one));
   result.results.push_back(resultOf(shown, prefix));
+}
+
+/// The worst of the fleets, and of the runs of which none tells.
+void conclude(FolderResult& result, Verification& out) {
+  for (const VerifiedResult& one : result.verified) {
+    if (one.inFleet) continue;
+    if (!one.elsewhere.empty())
+      out.leaveOpen(
+          VerifyCheck::kLimits,
+          fmt::format("{}: ran in another job, whose record no fleet of this directory joins with it: {}",
+                      one.path, join(one.elsewhere, ", ")));
+    if (!result.acceptance.empty() && !isWorse(one.exitCode, result.exitCode)) continue;
+    result.exitCode = one.exitCode;
+    result.acceptance = one.acceptance;
+  }
+  if (!result.acceptance.empty()) return;
+  result.exitCode = kExitIncomplete;
+  result.acceptance = "no result";
+  out.leaveOpen(VerifyCheck::kRecord, "no record counts");
 }
 
 void verifySigners(const Envelope& envelope, const std::vector<PublicKey>& keys, Verification& out) {
@@ -123,6 +143,10 @@ void verifySigners(const Envelope& envelope, const std::vector<PublicKey>& keys,
 
 }  // namespace
 
+bool isSetAside(const std::string& path) {
+  return ("/" + path).find(std::string("/") + fleet::kAttemptsFolder + "/") != std::string::npos;
+}
+
 Result<Envelope> envelopeOf(const attest::Folder& folder) {
   MUSTER_TRY(const std::string text, folder.read(attest::kEnvelopeName, kMaxEnvelopeBytes));
   return attest::parseEnvelope(text).context(attest::kEnvelopeName);
@@ -134,11 +158,10 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
     out.refute(VerifyCheck::kFiles, line + ": only files and directories can be verified");
   const auto runs = foldersWith(tools.files, kRecordName);
   if (runs.empty()) out.refute(VerifyCheck::kRecord, "there is no record.json in the directory");
-  result.exitCode = runs.empty() ? kExitIncomplete : kExitAccepted;
   const std::set<std::string> setAside = setAsideIn(tools);
   for (const std::string& prefix : runs) {
     Verification apart;
-    const bool counts = !setAside.contains(prefix) && prefix.find(kAttempts) == std::string::npos;
+    const bool counts = !setAside.contains(prefix) && !isSetAside(prefix);
     const auto record = verifyRun(tools, prefix, counts ? out : apart);
     if (apart.isRefuted())
       out.leaveOpen(VerifyCheck::kRecord, fmt::format("{} does not count, and is refuted: {}", prefix,
@@ -146,12 +169,8 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
     if (record && counts) takeResult(tools, prefix, *record, result);
   }
   for (const std::string& prefix : foldersWith(tools.files, kFleetName))
-    verifyFleet(tools, prefix, out, result);
-  if (result.acceptance.empty()) {
-    result.exitCode = kExitIncomplete;
-    result.acceptance = "no result";
-    out.leaveOpen(VerifyCheck::kRecord, "no record counts");
-  }
+    if (!isSetAside(prefix)) verifyFleet(tools, prefix, out, result);
+  conclude(result, out);
   return result;
 }
 

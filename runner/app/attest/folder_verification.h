@@ -10,13 +10,27 @@
 
 namespace muster {
 
+/// What one run or fleet of a directory comes to.
+struct VerifiedResult {
+  std::string path;  ///< of its record.json or fleet.json in the directory
+  int exitCode = 0;
+  std::string acceptance;
+  std::vector<std::string> elsewhere;  ///< stages that this run left to another one
+  bool inFleet = false;  ///< a fleet has judged it together with others: the fleet's result counts
+};
+
 /// What a directory comes to.
 struct FolderResult {
   Json results = Json::array();  ///< of each run and fleet, as the statement holds them
-  int exitCode = 0;              ///< of the fleet, else the worst of the runs
+  std::vector<VerifiedResult> verified;
+  int exitCode = 0;  ///< of the worst: fleets, and runs of which no fleet tells
   bool simulated = false;
-  std::string acceptance;  ///< in one word, of the same
+  bool concessions = false;  ///< waivers have a part in it
+  std::string acceptance;    ///< in one word, of the same
 };
+
+/// Whether the file or folder at `path` ("attempts/2/n17/") is of a run that a resume set aside.
+bool isSetAside(const std::string& path);
 
 /// Verifies every run and fleet in the directory, without any signature.
 FolderResult verifyContent(const VerifyTools& tools, Verification& out);

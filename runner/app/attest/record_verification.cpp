@@ -19,6 +19,7 @@
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
 #include "runner/record/findings/attempts.h"
+#include "runner/record/findings/concessions.h"
 #include "runner/record/record_check.h"
 #include "runner/system/files.h"
 
@@ -128,6 +129,9 @@ class RunVerification {
 
   void verifyPromise(const Record& record) {
     const Promise& promise = tools_.promise;
+    if (!concessionsOf(record).empty())
+      verifyPromisedWaivers(promise, prefix_ + kRecordName, record.waiverFile.path, record.waiverFile.sha256,
+                            out_);
     if (!promise.planSha256.empty()) {
       if (record.plan.sha256 != promise.planSha256)
         refute(VerifyCheck::kPromise, fmt::format("the run used plan {} (sha256 {}), promised was sha256 {}",
@@ -184,7 +188,13 @@ class RunVerification {
 
   /// The journal was written while the run went on: each finished stage, and each start.
   void verifyJournal(const Record& record) {
-    if (!hasFile(tools_.files, prefix_ + kJournalName)) return tellAttempts(record);
+    if (!hasFile(tools_.files, prefix_ + kJournalName)) {
+      if (record.imported.empty())
+        leaveOpen(VerifyCheck::kAttempts,
+                  fmt::format("{} is missing: whether stages were tried before, only the record says",
+                              kJournalName));
+      return tellAttempts(record);
+    }
     const auto text = tools_.folder.read(prefix_ + kJournalName, kMaxReportBytes);
     const auto journal = text.ok() ? journalFromText(*text) : Result<Journal>(text.error());
     if (!journal.ok()) return refute(VerifyCheck::kAttempts, journal.error().text());
@@ -282,6 +292,22 @@ Result<AcceptanceDocument> documentsIn(const VerifyTools& tools, const std::stri
     MUSTER_TRY(document.requirements, parseRequirements(text, name));
   }
   return document;
+}
+
+void verifyPromisedWaivers(const Promise& promise, const std::string& where, const std::string& file,
+                           const std::string& sha256, Verification& out) {
+  if (promise.waiversSha256.empty())
+    out.leaveOpen(
+        VerifyCheck::kPromise,
+        fmt::format("{}: accepted under the waivers of {}: did you agree to them? Give your copy with "
+                    "--waivers",
+                    where, file));
+  else if (promise.waiversSha256 != sha256)
+    out.refute(VerifyCheck::kPromise,
+               fmt::format("{}: accepted under the waivers of {} (sha256 {}), agreed was sha256 {}", where,
+                           file, sha256, promise.waiversSha256));
+  else
+    out.tell(VerifyCheck::kPromise, fmt::format("{}: the waivers are those that you agreed to", where));
 }
 
 std::string textDifference(std::string_view found, std::string_view expected) {

@@ -22,6 +22,7 @@ inline constexpr const char* kRecordName = "record.json";
 struct Promise {
   std::string planSha256;                            ///< empty: any
   std::map<std::string, std::string> profileSha256;  ///< by profile name; empty: any
+  std::string waiversSha256;                         ///< empty: no waivers were agreed
 };
 
 /// What runs are verified with.
@@ -35,6 +36,10 @@ struct VerifyTools {
 
 /// Verifies the run in the folder `prefix` ("", "n17/"). Returns its record if it can be read.
 std::optional<Record> verifyRun(const VerifyTools& tools, const std::string& prefix, Verification& out);
+
+/// `where` is accepted under the waivers of `file`: are they those that the customer agreed to?
+void verifyPromisedWaivers(const Promise& promise, const std::string& where, const std::string& file,
+                           const std::string& sha256, Verification& out);
 
 /// Compares the text of a file with what it must be: "byte 17 is 0x31, derived is 0x30"; empty: equal.
 std::string textDifference(std::string_view found, std::string_view expected);

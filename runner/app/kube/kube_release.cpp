@@ -34,6 +34,8 @@ Status checkRecord(const Record& record, const KubeOptions& o) {
         "the node has booted since it was tested, or the record does not say when; delete its preflight pod "
         "to test it again",
         o.run);
+  if (const size_t left = record.accounting.of(Outcome::kElsewhere); left > 0)
+    return refuse(fmt::format("{} of its stages were left to another job (--scope)", left), o.run);
   if (record.acceptance != Acceptance::kAccepted || record.exitCode != kExitAccepted)
     return refuse(fmt::format("the record is not accepted (exit {})", record.exitCode), o.run);
   return {};
