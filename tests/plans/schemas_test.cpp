@@ -444,7 +444,8 @@ TEST(Schemas, ExplainEveryKeyOfAPlan) {
   size_t keys = 0;
   const std::function<void(const Json&)> look = [&](const Json& table) {
     if (table.contains("allOf")) look(table["allOf"][0]);
-    for (const auto& [key, value] : table.value("properties", Json::object()).items()) {
+    const Json properties = table.value("properties", Json::object());
+    for (const auto& [key, value] : properties.items()) {
       const std::string summary = value.is_object() ? value.value("description", "") : "";
       EXPECT_GE(summary.size(), 10u) << key;
       EXPECT_EQ(summary.find('\n'), std::string::npos) << key;

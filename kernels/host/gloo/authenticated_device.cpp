@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <mutex>
 #include <utility>
 
 #include "runner/system/secret.h"

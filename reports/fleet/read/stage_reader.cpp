@@ -7,6 +7,7 @@
 #include <array>
 
 #include "runner/record/record_check.h"
+#include "runner/system/files.h"
 
 namespace muster::fleet {
 namespace {

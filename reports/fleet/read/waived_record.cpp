@@ -27,7 +27,7 @@ Waiver waiverOf(Fields& fields, Failures& failures) {
     if (waiver.where.size() >= kMostLabels)
       failures.fail("where", fmt::format("holds more than {} labels", kMostLabels));
     if (!failures.ok()) return waiver;
-    waiver.where.emplace(bounded(key, kWaiverTextBytes), bounded(text, kReasonBytes));
+    waiver.where.emplace(bounded(key, kWaiverTextBytes), bounded(text, kWaiverTextBytes));
   }
   if (waiver.node.empty() && waiver.serial.empty()) failures.fail("list", "a waiver names no node or serial");
   if (waiver.stage.empty() && waiver.serial.empty())

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runner/core/clock.h"
+#include "runner/core/text.h"
 #include "runner/rendezvous/wire/listener.h"
 
 namespace muster {
