@@ -104,6 +104,22 @@ TEST_F(Attest, VerifiesASignedRun) {
   EXPECT_THAT(result.out, HasSubstr("2 reports rendered again, byte for byte"));
 }
 
+TEST_F(Attest, PrintsTheSameAsJson) {
+  const std::string run = copyOf("slow");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  std::fstream(run + "/report.html").seekp(1000).put('\1');
+  const auto result = verify(run, byKey() + std::vector<std::string>{"--json"});
+  EXPECT_EQ(result.exitCode, 1);
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["verification"], "refuted");
+  EXPECT_EQ(json["acceptance"], "rejected");
+  EXPECT_EQ(json["simulated"], true);
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_THAT(json["checks"]["files"]["refuted"][0].get<std::string>(), HasSubstr("report.html: byte 1000"));
+  EXPECT_EQ(json["checks"]["signature"]["refuted"], Json::array());
+  EXPECT_EQ(json["checks"]["signature"]["confirmed"].size(), 1U);
+}
+
 TEST_F(Attest, ReturnsTheResultOfARejectedRun) {
   const std::string run = copyOf("slow");
   ASSERT_EQ(sign(run).exitCode, 0);

@@ -25,6 +25,7 @@ struct VerifyOptions {
   std::filesystem::path plan;               ///< the plan that was promised; empty: the record's own
   std::vector<std::filesystem::path> profiles;  ///< the profiles that were promised; empty: the records' own
   std::vector<std::filesystem::path> pluginFolders;
+  bool json = false;
 };
 
 CLI::App* addSign(CLI::App& app, SignOptions& options);
