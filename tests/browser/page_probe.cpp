@@ -37,8 +37,9 @@ void probe(Browser& browser, const std::string& axe, const std::string& page) {
     printAll(page, "opened", "not quiet", found);
   browser.evaluate(axe);
   for (const Look& look : kLooks) {
-    browser.command("Emulation.setEmulatedMedia",
-                    {{"features", Json::array({{{"name", "prefers-color-scheme"}, {"value", look.scheme}}})}});
+    browser.command(
+        "Emulation.setEmulatedMedia",
+        {{"features", Json::array({{{"name", "prefers-color-scheme"}, {"value", look.scheme}}})}});
     browser.command(
         "Emulation.setDeviceMetricsOverride",
         {{"width", look.width}, {"height", 900}, {"deviceScaleFactor", 1}, {"mobile", look.width < 500}});

@@ -328,6 +328,12 @@ TEST_F(Attest, KeepsAFleetWithoutEvidenceFromBeingAccepted) {
   EXPECT_EQ(result.exitCode, 3) << result.out;
   EXPECT_THAT(result.out, HasSubstr("clause training has no evidence on 1 of 1 nodes: sim-node-0000"));
   EXPECT_THAT(readWhole(fleet / "fleet.html"), HasSubstr("<h2>Clauses"));
+  const Json clauses = Json::parse(readWhole(fleet / "fleet.json"))["clauses"];
+  const auto training = std::find_if(clauses.begin(), clauses.end(),
+                                     [](const Json& clause) { return clause["id"] == "training"; });
+  ASSERT_NE(training, clauses.end());
+  EXPECT_EQ((*training)["without"], Json::array({"sim-node-0000"}));
+  EXPECT_FALSE(training->contains("worst"));
   ASSERT_EQ(sign(fleet.string()).exitCode, 0);
   EXPECT_EQ(verify(fleet.string(), byKey()).exitCode, 3);
 }

@@ -15,13 +15,14 @@ namespace {
 
 constexpr size_t kMostLines = 12;
 constexpr size_t kMostBeneath = 4;
+constexpr size_t kLongestLine = 2000;
 
 class Screen {
  public:
   explicit Screen(int width) : width_(std::max(60, width)) {}
 
   void line(const std::string& text, int indent = 0) {
-    for (const std::string& part : wrapText(text, width_ - indent))
+    for (const std::string& part : wrapText(printable(text, kLongestLine), width_ - indent))
       out_ += std::string(static_cast<size_t>(indent), ' ') + part + "\n";
   }
   void gap() { out_ += "\n"; }

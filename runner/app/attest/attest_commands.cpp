@@ -49,7 +49,9 @@ int exitCodeOf(const Verification& found, const FolderResult& result) {
 }
 
 Json verifyJson(const Verification& found, const FolderResult& result) {
-  return {{"verification", found.isRefuted() ? "refuted" : found.isOpen() ? "open" : "verified"},
+  return {{"verification", found.isRefuted() ? "refuted"
+                           : found.isOpen()  ? "open"
+                                             : "verified"},
           {"acceptance", result.acceptance},
           {"simulated", result.simulated},
           {"exit_code", exitCodeOf(found, result)},
