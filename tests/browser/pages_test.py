@@ -81,7 +81,7 @@ def make_pages(folder):
         faulty = pages.write("faulty.toml", file.read() + FAULTS)
     waivers = pages.write("waivers.toml", WAIVERS)
     pages.run("failing", faulty, 1, "--nodes", "3", page="sim-node-0000/report.html")
-    pages.pages += [os.path.join(folder, f"failing/sim-node-000{i}/report.html") for i in (1, 2)]
+    pages.pages.append(os.path.join(folder, "failing/sim-node-0001/report.html"))
     pages.run("incomplete", f"{SHARE}/scenarios/h100x8-hang.toml", 3)
     pages.run("unknown", f"{SHARE}/scenarios/h100x8-unknown-sku.toml", 3)
     pages.run("waived", f"{SHARE}/scenarios/h100x8-one-slow-gpu.toml", 0, "--waivers", waivers)
