@@ -35,7 +35,7 @@ constexpr char kPrepare[] = R"((() => {
 constexpr char kFindings[] =
     "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map(rule => "
     "`${rule.id}: ${rule.help}: ${rule.nodes.length} times, first ${rule.nodes[0].html.slice(0, 200)} "
-    "${rule.nodes[0].failureSummary}`))";
+    "${rule.nodes[0].failureSummary}`.replace(/\\s+/g, ' ')))";
 
 void printAll(const std::string& page, const char* look, const char* kind,
               const std::vector<std::string>& found) {
