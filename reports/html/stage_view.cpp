@@ -220,14 +220,21 @@ View tableView(const StageRecord& stage, const StageTable& table, Sources& sourc
   return view;
 }
 
-View stageView(const StageRecord& stage, size_t number, Sources& sources) {
+/// Stages in which a finding is worst: open. Others that fail only repeat it, and are folded.
+std::set<const StageRecord*> openStages(const Record& record) {
+  std::set<const StageRecord*> stages;
+  for (const Deviation& deviation : deviations(record)) stages.insert(deviation.worst().stage);
+  return stages;
+}
+
+View stageView(const StageRecord& stage, size_t number, bool open, Sources& sources) {
   const StageTable table = stageTable(stage);
   View view;
   view.text("number", std::to_string(number)).text("name", stage.name);
   view.text("test", stage.plugin + "." + stage.test).text("plugin_version", stage.pluginVersion);
   view.text("outcome", outcomeName(stage.outcome)).text("symbol", outcomeSymbol(stage.outcome));
   view.text("state", stage.state == StageState::kRan ? "" : nameOf(stage.state)).text("reason", stage.reason);
-  view.flag("open", stage.outcome <= Outcome::kWarn);
+  view.flag("open", open);
   view.text("meta", metaText(stage)).text("verdict_counts", countsText(stage));
   view.text("scope", nameOf(stage.scope)).text("ranks_count", std::to_string(stage.ranks.size()));
   view.text("duration", fmt::format("{:.1f}", stage.duration));
@@ -247,8 +254,11 @@ View stageView(const StageRecord& stage, size_t number, Sources& sources) {
 
 void addStages(View& page, const Record& record, Sources& sources) {
   std::vector<View> views;
-  for (size_t i = 0; i < record.stages.size(); ++i)
-    views.push_back(stageView(record.stages[i], i + 1, sources));
+  const auto open = openStages(record);
+  for (size_t i = 0; i < record.stages.size(); ++i) {
+    const StageRecord& stage = record.stages[i];
+    views.push_back(stageView(stage, i + 1, open.count(&stage) > 0, sources));
+  }
   page.text("stage_count", std::to_string(record.stages.size()));
   page.list("stages", std::move(views));
 }

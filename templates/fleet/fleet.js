@@ -6,7 +6,7 @@
   const hits = document.getElementById("hits");
   const rows = page.all(".all-nodes tbody tr");
   const texts = [];
-  field.parentElement.hidden = false;
+  field.closest(".search").hidden = false;
   const show = () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;

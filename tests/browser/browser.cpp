@@ -14,7 +14,7 @@
 namespace muster::testing {
 namespace {
 
-constexpr int kAnswerTimeoutMs = 60000;
+constexpr int kAnswerTimeoutMs = 240000;
 
 /// Chromium reads commands from descriptor 3 and answers on 4.
 [[noreturn]] void becomeBrowser(int commands, int answers, const std::string& profile) {

@@ -104,6 +104,22 @@ TEST_F(Attest, VerifiesASignedRun) {
   EXPECT_THAT(result.out, HasSubstr("2 reports rendered again, byte for byte"));
 }
 
+TEST_F(Attest, PrintsTheSameAsJson) {
+  const std::string run = copyOf("slow");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  std::fstream(run + "/report.html").seekp(1000).put('\1');
+  const auto result = verify(run, byKey() + std::vector<std::string>{"--json"});
+  EXPECT_EQ(result.exitCode, 1);
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["verification"], "refuted");
+  EXPECT_EQ(json["acceptance"], "rejected");
+  EXPECT_EQ(json["simulated"], true);
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_THAT(json["checks"]["files"]["refuted"][0].get<std::string>(), HasSubstr("report.html: byte 1000"));
+  EXPECT_EQ(json["checks"]["signature"]["refuted"], Json::array());
+  EXPECT_EQ(json["checks"]["signature"]["confirmed"].size(), 1U);
+}
+
 TEST_F(Attest, ReturnsTheResultOfARejectedRun) {
   const std::string run = copyOf("slow");
   ASSERT_EQ(sign(run).exitCode, 0);
@@ -383,6 +399,12 @@ TEST_F(Attest, KeepsAFleetWithoutEvidenceFromBeingAccepted) {
   EXPECT_EQ(result.exitCode, 3) << result.out;
   EXPECT_THAT(result.out, HasSubstr("clause training has no evidence on 1 of 1 nodes: sim-node-0000"));
   EXPECT_THAT(readWhole(fleet / "fleet.html"), HasSubstr("<h2>Clauses"));
+  const Json clauses = Json::parse(readWhole(fleet / "fleet.json"))["clauses"];
+  const auto training = std::find_if(clauses.begin(), clauses.end(),
+                                     [](const Json& clause) { return clause["id"] == "training"; });
+  ASSERT_NE(training, clauses.end());
+  EXPECT_EQ((*training)["without"], Json::array({"sim-node-0000"}));
+  EXPECT_FALSE(training->contains("worst"));
   ASSERT_EQ(sign(fleet.string()).exitCode, 0);
   EXPECT_EQ(verify(fleet.string(), byKey()).exitCode, 3);
 }

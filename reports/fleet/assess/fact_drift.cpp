@@ -3,11 +3,13 @@
 #include "reports/fleet/assess/fact_drift.h"
 
 #include <algorithm>
+#include <charconv>
+#include <functional>
 #include <optional>
 #include <set>
-#include <unordered_map>
 
 #include "reports/fleet/peers/drift.h"
+#include "runner/core/units.h"
 
 namespace muster::fleet {
 namespace {
@@ -17,6 +19,14 @@ constexpr size_t kMostValues = 20;
 
 /// A node, or one of its devices.
 using Place = std::pair<size_t, int16_t>;
+
+/// Bytes, by the name of their fact, with a unit; all else as it is.
+std::string factText(std::string_view fact, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool isNumber = error == std::errc() && end == text.data() + text.size();
+  return isNumber && fact.ends_with("_bytes") ? formatQuantity(value, "B") : text;
+}
 
 /// All nodes of one SKU: who could have a fact, and who has which value.
 struct SkuFacts {
@@ -72,6 +82,17 @@ class DriftFinder {
 
   [[nodiscard]] std::string textOf(uint32_t value) const {
     return value == kNoFact ? "(none)" : records_.names->texts[value];
+  }
+
+  /// How the values of a fact are shown: exactly, where rounding would make two of them alike.
+  [[nodiscard]] std::function<std::string(uint32_t)> wordsFor(const std::string& fact,
+                                                              const Drift& drift) const {
+    std::set<std::string> rounded;
+    for (const FactShare& share : drift.shares) rounded.insert(factText(fact, textOf(share.value)));
+    const bool distinct = rounded.size() == drift.shares.size();
+    return [this, fact, distinct](uint32_t value) {
+      return distinct ? factText(fact, textOf(value)) : textOf(value);
+    };
   }
 
   /// Both lists are in the order of nodes and devices; who is missing in `values` lacks the fact.
@@ -137,22 +158,21 @@ class DriftFinder {
       return a.holders.size() != b.holders.size() ? a.holders.size() > b.holders.size()
                                                   : textOf(a.value) < textOf(b.value);
     });
+    const auto shown = wordsFor(fact, drift);
     FactDrift found;
     found.sku = sku;
     found.fact = fact;
     found.ofDevices = !holders.empty() && holders.front().second >= 0;
     found.total = drift.holders;
-    found.text = driftText(
-        fact, drift, [&](uint32_t value) { return textOf(value); },
-        [&](size_t h) { return nameOf(holders[h]); });
+    found.text = driftText(fact, drift, shown, [&](size_t h) { return nameOf(holders[h]); });
     for (const FactShare& share : drift.shares) {
       if (drift.kind == DriftKind::kDrift && found.majority.empty()) {
-        found.majority = textOf(share.value);
+        found.majority = shown(share.value);
         found.agree = share.holders.size();
         continue;
       }
       if (found.odd.size() == kMostValues) break;
-      FactDrift::Odd odd{textOf(share.value), share.holders.size(), {}};
+      FactDrift::Odd odd{shown(share.value), share.holders.size(), {}};
       for (size_t i = 0; i < std::min(share.holders.size(), kMostNamed); ++i)
         odd.where.push_back(nameOf(holders[share.holders[i]]));
       found.odd.push_back(std::move(odd));

@@ -18,6 +18,9 @@ struct PageExtras {
   FleetClauses clauses{};       ///< of the document's requirements, over the nodes that have records
 };
 
+/// The text of fleet.json with the clauses of a contract: none gives the text without them.
+std::string fleetText(const Fleet& fleet, const FleetRecords& records, const FleetClauses& clauses);
+
 /// Renders `fleet` with the templates in `templates`/fleet and the style of `templates`/report. The page
 /// loads nothing, all text is escaped, and every table is bounded and says what it left out, so that ten
 /// thousand nodes stay under 5 MB. `recordSha256` is the digest of fleet.json. Errors name the template file

@@ -2,8 +2,9 @@
 // fleet.json: the fleet record as text, its outcome first, one node a line.
 #include <fmt/format.h>
 
-#include "reports/fleet/fleet_record.h"
+#include "reports/fleet/render/fleet_html.h"
 #include "runner/core/build_info.h"
+#include "runner/record/findings/deviations.h"
 
 namespace muster::fleet {
 namespace {
@@ -192,6 +193,25 @@ Json toJson(const Distribution& d) {
           {"bins", d.bins}};
 }
 
+Json toJson(const FleetClause& clause) {
+  Json json = {{"id", clause.clause.id},
+               {"requirement", clause.clause.requirement},
+               {"source", clause.clause.source},
+               {"nodes", clause.nodes},
+               {"without", clause.without},
+               {"results", clause.results},
+               {"met", clause.met}};
+  if (!clause.worst) return json;
+  const Verdict& worst = *clause.worst;
+  json["worst"] = {{"outcome", outcomeName(worst.outcome)},
+                   {"node", clause.worstNode},
+                   {"device", worst.device},
+                   {"metric", worst.metric},
+                   {"observed", worst.observedText},
+                   {"required", wantedText(worst)}};
+  return json;
+}
+
 Json deferredJson(const DeferredMiss& miss, const FleetNames& names) {
   const DeferredKey& key = names.deferred[miss.key];
   return {{"outcome", outcomeName(miss.outcome)},
@@ -234,6 +254,10 @@ class Writer {
 }  // namespace
 
 std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
+  return fleetText(fleet, records, FleetClauses());
+}
+
+std::string fleetText(const Fleet& fleet, const FleetRecords& records, const FleetClauses& clauses) {
   const FleetNames& names = *records.names;
   const auto plain = [](const auto& item) { return toJson(item); };
   Writer out;
@@ -262,6 +286,7 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.list("findings", fleet.findings, plain);
   if (fleet.delta) out.member("delta", toJson(*fleet.delta));
   out.list("incidents", fleet.incidents, plain);
+  if (!clauses.clauses().empty()) out.list("clauses", clauses.clauses(), plain);
   out.list("suspects", fleet.suspects, plain);
   out.member("suspects_left_out", fleet.suspectsLeft);
   out.member("waivers_from", fleet.waiversFrom);

@@ -15,13 +15,14 @@ namespace {
 
 constexpr size_t kMostLines = 12;
 constexpr size_t kMostBeneath = 4;
+constexpr size_t kLongestLine = 2000;
 
 class Screen {
  public:
   explicit Screen(int width) : width_(std::max(60, width)) {}
 
   void line(const std::string& text, int indent = 0) {
-    for (const std::string& part : wrapText(text, width_ - indent))
+    for (const std::string& part : wrapText(printable(text, kLongestLine), width_ - indent))
       out_ += std::string(static_cast<size_t>(indent), ' ') + part + "\n";
   }
   void gap() { out_ += "\n"; }
@@ -47,19 +48,26 @@ class Screen {
   std::string out_;
 };
 
-std::string suspectText(const Suspect& s) {
-  const std::string who = join(s.node.empty()   ? std::vector{s.what}
-                               : s.what.empty() ? std::vector{s.node}
-                                                : std::vector{s.node, s.what},
-                               " ");
-  const std::string evidence = s.evidence.empty() ? "" : s.evidence.front();
-  const char* next = evidence.ends_with('.') ? " Next: " : ". Next: ";
-  std::string text = fmt::format("{} {}{}: {}{}", suspectKindName(s.kind), who,
-                                 s.serial.empty() ? "" : " (serial " + s.serial + ")", evidence,
-                                 s.next.empty() ? "" : next + s.next);
-  for (size_t i = 0; i < std::min(s.beneath.size(), kMostBeneath); ++i)
-    text += "\n" + printable(s.beneath[i], 200);
-  const size_t left = s.beneathLeft + s.beneath.size() - std::min(s.beneath.size(), kMostBeneath);
+/// "device n2 gpu5 (serial 13)"; of a part that several nodes share only the part.
+std::string whoText(const Incident& incident) {
+  std::vector<std::string> parts = {incident.kind};
+  if (incident.part.empty() || incident.kind == "device")
+    parts.insert(parts.end(), incident.nodes.begin(), incident.nodes.end());
+  if (incident.nodeCount > incident.nodes.size() && incident.part.empty())
+    parts.push_back(fmt::format("and {} more", incident.nodeCount - incident.nodes.size()));
+  if (!incident.part.empty()) parts.push_back(incident.part);
+  return printable(join(parts, " "), 300) +
+         (incident.serial.empty() ? "" : " (serial " + printable(incident.serial, 60) + ")");
+}
+
+std::string incidentText(const Incident& incident) {
+  const std::string cause = printable(incident.cause, 600);
+  const char* next = cause.ends_with('.') ? " Next: " : ". Next: ";
+  std::string text = fmt::format("{} {}: {}{}", incident.urgencyName(), whoText(incident), cause,
+                                 incident.action.empty() ? "" : next + printable(incident.action, 600));
+  const size_t shown = std::min(incident.beneath.size(), kMostBeneath);
+  for (size_t i = 0; i < shown; ++i) text += "\n" + printable(incident.beneath[i], 200);
+  const size_t left = incident.beneathLeft + incident.beneath.size() - shown;
   if (left > 0) text += fmt::format("\nand {} more in fleet.json", left);
   return text;
 }
@@ -95,10 +103,7 @@ std::string renderFleetSummary(const Fleet& fleet, int width) {
   screen.list("Not accepted", open, [](const FleetNode* node) {
     return fmt::format("{} {}: {}", nameOf(node->state), node->name, printable(node->reason, 300));
   });
-  screen.list("Inconsistent records", fleet.findings, [](const RecordFinding& finding) {
-    return fmt::format("{}. Next: {}", printable(finding.text, 600), finding.next);
-  });
-  screen.list("Flagged", fleet.suspects, suspectText);
+  screen.list("Findings, most serious first", fleet.incidents, incidentText);
   screen.list("Waivers", fleet.waivers, waiverText);
   screen.list("Configuration drift", fleet.drift, [](const FactDrift& d) { return d.text; });
   const auto out = [](const LeftOut& o) {

@@ -74,6 +74,7 @@ CLI::App* addVerify(CLI::App& app, VerifyOptions& o) {
   verify->add_option("--plugins", o.pluginFolders, "directory with additional plugins of the plan")
       ->type_name("DIR")
       ->allow_extra_args(false);
+  verify->add_flag("--json", o.json, "print one JSON object: result, exit code, and what each check found");
   verify->footer(kVerifyExamples);
   return verify;
 }

@@ -48,6 +48,22 @@ std::string closingText(const Verification& found, const FolderResult& result) {
   return fmt::format("VERIFIED: {}{}", result.acceptance, marks);
 }
 
+int exitCodeOf(const Verification& found, const FolderResult& result) {
+  if (found.isRefuted()) return kExitRejected;
+  return found.isOpen() && result.exitCode == kExitAccepted ? kExitIncomplete : result.exitCode;
+}
+
+Json verifyJson(const Verification& found, const FolderResult& result) {
+  return {{"verification", found.isRefuted() ? "refuted"
+                           : found.isOpen()  ? "open"
+                                             : "verified"},
+          {"acceptance", result.acceptance},
+          {"simulated", result.simulated},
+          {"exit_code", exitCodeOf(found, result)},
+          {"checks", found.json()},
+          {"results", result.results}};
+}
+
 Result<int> makeKey(const fs::path& path) {
   MUSTER_TRY(const PublicKey key, attest::makeKeyPair(path));
   printText("private key {}: keep it secret\npublic key {}.pub: give it to whoever verifies\nkey id {}\n",
@@ -122,10 +138,13 @@ Result<int> verifyCommand(const VerifyOptions& options) {
   verifySignature(tools, keys, result.results, found);
   if (const std::string changed = folder.changedSince(files); !changed.empty())
     found.leaveOpen(VerifyCheck::kFiles, changed + " was changed while it was verified: verify again");
+  if (options.json) {
+    printJson(verifyJson(found, result));
+    return exitCodeOf(found, result);
+  }
   printLines(found.text());
   printText("{}\n", closingText(found, result));
-  if (found.isRefuted()) return kExitRejected;
-  return found.isOpen() && result.exitCode == kExitAccepted ? kExitIncomplete : result.exitCode;
+  return exitCodeOf(found, result);
 }
 
 }  // namespace muster

@@ -26,6 +26,7 @@ struct VerifyOptions {
   std::vector<std::filesystem::path> profiles;  ///< the profiles that were promised; empty: the records' own
   std::filesystem::path waivers;                ///< the waivers that were agreed; empty: none
   std::vector<std::filesystem::path> pluginFolders;
+  bool json = false;
 };
 
 CLI::App* addSign(CLI::App& app, SignOptions& options);

@@ -114,7 +114,7 @@ class FleetVerification {
       if (!clauses.ok()) return out_.refute(VerifyCheck::kFleet, clauses.error().text());
       extras.clauses = *std::move(clauses);
     }
-    const std::string text = fleet::fleetText(judged.fleet, judged.records);
+    const std::string text = fleet::fleetText(judged.fleet, judged.records, extras.clauses);
     bool same = equals(kFleetName, kept, text);
     const auto html =
         renderFleetHtml(judged.fleet, judged.records, sha256Hex(text), tools_.tree.templates, extras);

@@ -48,4 +48,12 @@ std::string Verification::text() const {
   return out;
 }
 
+Json Verification::json() const {
+  Json checks = Json::object();
+  for (size_t i = 0; i < lines_.size(); ++i)
+    checks[namesOf(VerifyCheck{})[i]] = {
+        {"refuted", lines_[i].refuted}, {"open", lines_[i].open}, {"confirmed", lines_[i].told}};
+  return checks;
+}
+
 }  // namespace muster

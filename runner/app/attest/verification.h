@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/json.h"
+
 namespace muster {
 
 /// In the order in which they are shown.
@@ -39,6 +41,8 @@ class Verification {
   [[nodiscard]] std::vector<std::string> refutations() const;
   /// A line for each finding, with the state of its check; bounded.
   [[nodiscard]] std::string text() const;
+  /// All of them, by check: {"signature": {"refuted": [], "open": [], "confirmed": []}}.
+  [[nodiscard]] Json json() const;
 
  private:
   struct Lines {

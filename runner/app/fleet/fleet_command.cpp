@@ -396,7 +396,7 @@ Result<int> fleetCommand(const FleetCommandOptions& given) {
   if (extras.document.requirements) {
     MUSTER_TRY(extras.clauses, applyRequirements(*extras.document.requirements, options.run, judged));
   }
-  const std::string text = fleet::fleetText(fleet, records);
+  const std::string text = fleet::fleetText(fleet, records, extras.clauses);
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
   extras.recordsAt = judged.inputs.recordsAt = pathFrom(out, options.run);
   MUSTER_CHECK_OK(

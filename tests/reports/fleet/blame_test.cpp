@@ -208,9 +208,10 @@ class GroupFleet {
     const Json json = Json::parse(fleetText(fleet, folder_.records()));
     EXPECT_EQ(json["suspects"][0]["kind"], suspectKindName(fleet.suspects.front().kind));
     const std::string text = renderFleetSummary(fleet, 400);
-    const size_t at = text.find("\nFlagged");
+    const size_t at = text.find("\nFindings");
     ASSERT_NE(at, std::string::npos) << text;
-    EXPECT_EQ(text.find(name, at), text.find("  ", at) + 2) << text;
+    const size_t urgency = std::string("A ").size();
+    EXPECT_EQ(text.find(name, at), text.find("  ", at) + 2 + urgency) << text;
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
@@ -167,6 +168,24 @@ TEST(Fleet, NamesConfigurationThatDrifts) {
   ASSERT_NE(drift("vbios"), nullptr);
   EXPECT_EQ(drift("vbios")->odd[0].where, std::vector<std::string>{"n4 gpu3"});
   EXPECT_EQ(fleet.drift.size(), 2u);
+}
+
+TEST(Fleet, ShowsBytesThatDriftWithTheirUnitOrExactly) {
+  const std::map<uint64_t, std::pair<std::string, std::string>> shown = {
+      {1'000'000'000'000, {"1.819 TiB", "931.3 GiB"}},
+      {2'000'000'000'001, {"2000000000000", "2000000000001"}}};
+  for (const auto& [odd, texts] : shown) {
+    FleetFolder folder;
+    for (const char* name : {"n0", "n1", "n2"}) {
+      Record record = nodeRecord(name);
+      record.inventory["host"]["memory_bytes"] = name == std::string("n1") ? odd : 2'000'000'000'000;
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess({"n0", "n1", "n2"});
+    ASSERT_EQ(fleet.drift.size(), 1u);
+    EXPECT_EQ(fleet.drift[0].majority, texts.first);
+    EXPECT_EQ(fleet.drift[0].odd[0].value, texts.second);
+  }
 }
 
 TEST(Fleet, NamesGpusAndHostSettingsThatDifferFromTheMajority) {

@@ -15,7 +15,9 @@
 namespace muster {
 namespace {
 
+using testing::elementsOf;
 using testing::everyKindOfRecord;
+using testing::expectVisible;
 using testing::hostileTexts;
 using testing::recordWithText;
 
@@ -116,17 +118,6 @@ std::string shapeOf(const Format& format, const std::string& text) {
   return name == "ocp" ? jsonShape(text) : shapeOf(parseJson(text).value()).dump();
 }
 
-/// No byte moves a cursor, turns the direction of text or is invalid.
-void expectVisible(const std::string& text, bool tabs) {
-  for (size_t at = 0; at < text.size();) {
-    const Character c = characterAt(text, at);
-    ASSERT_TRUE(c.valid) << text.substr(at > 40 ? at - 40 : 0, 80);
-    ASSERT_TRUE(c.code == '\n' || (tabs && c.code == '\t') || !isHidden(c.code))
-        << escaped(c.code) << " after " << text.substr(at > 60 ? at - 60 : 0, 60);
-    at += c.size;
-  }
-}
-
 TEST(Formats, ShowHostileTextAsText) {
   for (const Format& format : formats()) {
     const std::string plain = shapeOf(format, format.render(recordWithText("x")));
@@ -137,22 +128,6 @@ TEST(Formats, ShowHostileTextAsText) {
       EXPECT_EQ(shapeOf(format, out), plain);
     }
   }
-}
-
-/// The elements of a page, each with the names of its attributes.
-std::set<std::string> elementsOf(const std::string& html) {
-  std::set<std::string> found;
-  for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
-    if (std::isalpha(static_cast<unsigned char>(html[at + 1])) == 0) continue;
-    bool quoted = false;
-    std::string name;
-    for (size_t i = at + 1; i < html.size() && (quoted || html[i] != '>'); ++i) {
-      quoted = html[i] == '"' ? !quoted : quoted;
-      if (!quoted && html[i] != '"') name += html[i];
-    }
-    found.insert(name);
-  }
-  return found;
 }
 
 TEST(Formats, ShowHostileTextAsTextInThePageToo) {

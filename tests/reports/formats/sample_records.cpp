@@ -2,8 +2,13 @@
 // See sample_records.h.
 #include "tests/reports/formats/sample_records.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cctype>
 #include <limits>
+
+#include "runner/core/text.h"
 
 namespace muster::testing {
 namespace {
@@ -168,6 +173,31 @@ std::vector<std::string> hostileTexts() {
           std::string(5000, '`'),
           "\r",
           "\n\n```\n# head\n- item"};
+}
+
+void expectVisible(const std::string& text, bool tabs) {
+  for (size_t at = 0; at < text.size();) {
+    const Character c = characterAt(text, at);
+    ASSERT_TRUE(c.valid) << text.substr(at > 40 ? at - 40 : 0, 80);
+    ASSERT_TRUE(c.code == '\n' || (tabs && c.code == '\t') || !isHidden(c.code))
+        << escaped(c.code) << " after " << text.substr(at > 60 ? at - 60 : 0, 60);
+    at += c.size;
+  }
+}
+
+std::set<std::string> elementsOf(const std::string& html) {
+  std::set<std::string> found;
+  for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    if (std::isalpha(static_cast<unsigned char>(html[at + 1])) == 0) continue;
+    bool quoted = false;
+    std::string name;
+    for (size_t i = at + 1; i < html.size() && (quoted || html[i] != '>'); ++i) {
+      quoted = html[i] == '"' ? !quoted : quoted;
+      if (!quoted && html[i] != '"') name += html[i];
+    }
+    found.insert(name);
+  }
+  return found;
 }
 
 }  // namespace muster::testing

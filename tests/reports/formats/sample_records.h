@@ -2,6 +2,7 @@
 // Records of every kind, for the tests of all formats.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,5 +20,11 @@ Record recordWithText(const std::string& text);
 
 /// Texts that mean something to a format, a terminal, a spreadsheet or a ticket.
 std::vector<std::string> hostileTexts();
+
+/// No byte of a file moves a cursor, turns the direction of text or is invalid.
+void expectVisible(const std::string& text, bool tabs);
+
+/// The elements of a page, each with the names of its attributes.
+std::set<std::string> elementsOf(const std::string& html);
 
 }  // namespace muster::testing

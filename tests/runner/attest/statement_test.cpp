@@ -23,7 +23,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int kFlipsOfLargeFile = 300;
+constexpr size_t kFlipsOfLargeFile = 10'000;
+constexpr size_t kFlipsOfLargestFile = 300;
 
 class SignedFolder : public ::testing::Test {
  protected:
@@ -31,9 +32,8 @@ class SignedFolder : public ::testing::Test {
     dir_.write("record.json", std::string(300, 'r') + "\n");
     dir_.write("artifacts/a:b/data.bin", std::string("\0\xff\x80 binary", 10));
     dir_.write("empty", "");
-    std::string large(200'000, '\0');
-    for (char& c : large) c = static_cast<char>(random_());
-    dir_.write("report.html", large);
+    dir_.write("junit.xml", randomBytes(20'000));
+    dir_.write("report.html", randomBytes(200'000));
     const auto list = folder().list();
     ASSERT_TRUE(list.ok());
     auto made = statementOf(folder(), *list, Json::array());
@@ -48,15 +48,22 @@ class SignedFolder : public ::testing::Test {
     const Folder now = folder();
     return fileDifferences(statement_, now, *now.list());
   }
-  /// Flips a byte in place, looks, and restores it.
-  void expectLocated(const std::string& name, size_t at) {
+  std::string randomBytes(size_t count) {
+    std::string bytes(count, '\0');
+    for (char& c : bytes) c = static_cast<char>(random_());
+    return bytes;
+  }
+  /// Flips a byte in place, looks at this file, and restores it.
+  void expectLocated(const Folder& now, const SignedFile& signedFile, size_t at) {
+    const std::string& name = signedFile.name;
     const int file = open((dir_.path() / name).c_str(), O_RDWR);
     unsigned char byte = 0;
     ASSERT_EQ(pread(file, &byte, 1, static_cast<off_t>(at)), 1);
     const auto flipped = static_cast<unsigned char>(byte ^ (1 + random_() % 255));
     ASSERT_EQ(pwrite(file, &flipped, 1, static_cast<off_t>(at)), 1);
-    EXPECT_THAT(differences(), ElementsAre(fmt::format("{}: byte {} is 0x{:02x}, signed was 0x{:02x}", name,
-                                                       at, flipped, byte)));
+    EXPECT_THAT(
+        fileDifferences({{signedFile}, {}}, now, {}),
+        ElementsAre(fmt::format("{}: byte {} is 0x{:02x}, signed was 0x{:02x}", name, at, flipped, byte)));
     ASSERT_EQ(pwrite(file, &byte, 1, static_cast<off_t>(at)), 1);
     close(file);
   }
@@ -68,12 +75,14 @@ class SignedFolder : public ::testing::Test {
 
 TEST_F(SignedFolder, LocatesEveryFlippedByte) {
   EXPECT_THAT(differences(), IsEmpty());
+  const Folder now = folder();
   for (const SignedFile& file : statement_.files) {
     const uint64_t bytes = file.sums.blocks.bytes;
+    const size_t flips = bytes > 100'000 ? kFlipsOfLargestFile : kFlipsOfLargeFile;
     if (bytes <= 1000)
-      for (size_t at = 0; at < bytes; ++at) expectLocated(file.name, at);
+      for (size_t at = 0; at < bytes; ++at) expectLocated(now, file, at);
     else
-      for (int i = 0; i < kFlipsOfLargeFile; ++i) expectLocated(file.name, random_() % bytes);
+      for (size_t i = 0; i < flips; ++i) expectLocated(now, file, random_() % bytes);
   }
   EXPECT_THAT(differences(), IsEmpty());
 }
