@@ -39,6 +39,7 @@ void readNetwork(TomlTable& root, Fabric& out) {
   network.text("inter_transport", out.interTransport);
   network.integer("nodes_per_leaf", {0, 1e6}, out.nodesPerLeaf);
   network.quantity("noise", "ratio", {0, 0.2}, out.noise);
+  network.flag("confirms_settings", out.confirmsSettings);
   network.finish();
 }
 

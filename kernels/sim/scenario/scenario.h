@@ -77,8 +77,9 @@ struct Fabric {
   int rails = 8;               ///< NICs of a node
   double interLatency = 5e-6;  ///< seconds that each doubling of the nodes adds
   std::string interTransport = "ib+gdr";
-  int nodesPerLeaf = 0;  ///< nodes on one leaf switch; 0: all on one
-  double noise = 0.005;  ///< sigma of the time of one transfer, as a share
+  int nodesPerLeaf = 0;           ///< nodes on one leaf switch; 0: all on one
+  double noise = 0.005;           ///< sigma of the time of one transfer, as a share
+  bool confirmsSettings = false;  ///< the library says that it took the plan's settings
 };
 
 /// What moves between a device, its host and its peers. Bandwidths of large copies by copy engine, 0: the
