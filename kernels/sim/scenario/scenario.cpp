@@ -131,9 +131,10 @@ void readPeerRules(TomlTable& copies) {
                          {"pcie_peer", {"pcie_peer_bidirectional"}},
                          {"pcie_peer_bidirectional", {"pcie_peer"}},
                          {"bridged", {"peer", "pcie_peer"}}}}});
-  for (const std::string key : {"peer", "pcie_peer"})
-    if (copies.has(key) != copies.has(key + "_bidirectional"))
-      copies.complain(key, "`" + key + "` and `" + key + "_bidirectional` come together");
+  for (const auto& [key, both] :
+       {std::pair{"peer", "peer_bidirectional"}, {"pcie_peer", "pcie_peer_bidirectional"}})
+    if (copies.has(key) != copies.has(both))
+      copies.complain(key, fmt::format("`{}` and `{}` come together", key, both));
   if (copies.has("bridged") != (copies.has("peer") && copies.has("pcie_peer")))
     copies.complain("bridged",
                     "`bridged` comes with both `peer` and `pcie_peer`: it says which pairs have NVLink");
