@@ -104,6 +104,15 @@ void noteStrangers(SkuChoice& choice, const std::vector<DeviceFacts>& devices) {
   }
 }
 
+/// The limits, the driver's counters and the kernels are those of NVIDIA's GPUs: no limit that a plan or a
+/// profile states makes another vendor's GPU a tested one.
+void noteOtherVendors(SkuChoice& choice, const std::vector<DeviceFacts>& devices) {
+  constexpr const char* kNvidia = "10de:";
+  for (const DeviceFacts& device : devices)
+    if (device.kind == "gpu" && !device.pciId.empty() && !device.pciId.starts_with(kNvidia))
+      choice.problems.push_back(describe(device) + " is of an unknown vendor: Muster tests NVIDIA GPUs");
+}
+
 Result<SkuChoice> namedSku(const std::map<std::string, Profile>& profiles, const std::string& sku,
                            const std::vector<DeviceFacts>& devices) {
   auto found = profiles.find(sku);
@@ -122,15 +131,6 @@ Result<SkuChoice> namedSku(const std::map<std::string, Profile>& profiles, const
   if (devices.empty()) choice.problems.push_back("no device was found, a " + sku + " was expected");
   noteStrangers(choice, devices);
   return choice;
-}
-
-/// The limits, the driver's counters and the kernels are those of NVIDIA's GPUs: no limit that a plan or a
-/// profile states makes another vendor's GPU a tested one.
-void noteOtherVendors(SkuChoice& choice, const std::vector<DeviceFacts>& devices) {
-  constexpr const char* kNvidia = "10de:";
-  for (const DeviceFacts& device : devices)
-    if (device.kind == "gpu" && !device.pciId.empty() && !device.pciId.starts_with(kNvidia))
-      choice.problems.push_back(describe(device) + " is of an unknown vendor: Muster tests NVIDIA GPUs");
 }
 
 /// The profile that most devices match; of equals, the one that comes first in device order.
