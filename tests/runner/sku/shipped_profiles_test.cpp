@@ -163,8 +163,12 @@ TEST(ShippedProfiles, LimitMemoryErrorsByPlaceAndLinksByRate) {
       EXPECT_EQ(limitOf(profile, "env.ecc_errors", {{"memory", memory}, {"kind", "corrected"}}).limit, most);
       EXPECT_EQ(limitOf(profile, "env.ecc_corrected", {{"memory", memory}}).limit, most);
     }
-    if (name != "t4") EXPECT_EQ(limitOf(profile, "env.remapped_rows", {{"kind", "uncorrected"}}).limit, 511);
-    if (!isCard(profile)) EXPECT_EQ(limitOf(profile, "env.nvlink_errors", {}).limit, 0);
+    if (name != "t4") {
+      EXPECT_EQ(limitOf(profile, "env.remapped_rows", {{"kind", "uncorrected"}}).limit, 511);
+    }
+    if (!isCard(profile)) {
+      EXPECT_EQ(limitOf(profile, "env.nvlink_errors", {}).limit, 0);
+    }
     if (name.substr(0, 2) == "gb") continue;  // its way to the host is not PCIe
     const double generation = limitOf(profile, "env.pcie_link_generation", {}).limit;
     const double lanes = 16, perLane = 0.06 * std::pow(2, generation);  // 1.92 in generation 5
@@ -178,11 +182,13 @@ TEST(ShippedProfiles, OnlyWarnOfWhatDependsOnTheNodesDesign) {
     if (name == "host") continue;
     for (const char* metric : {"env.hca_pcie_share", "env.slowdown_margin"})
       EXPECT_EQ(limitOf(profile, metric, {}).severity, Severity::kWarn) << name << " " << metric;
-    if (!isCard(profile))
+    if (!isCard(profile)) {
       EXPECT_EQ(limitOf(profile, "env.fabric_manager_errors", {}).severity, Severity::kWarn) << name;
-    if (name != "t4")
+    }
+    if (name != "t4") {
       EXPECT_EQ(limitOf(profile, "env.remap_banks", {{"spare_rows", "none"}}).severity, Severity::kWarn)
           << name;
+    }
     for (const Expectation& e : profile.expectations) EXPECT_NE(e.metric, "env.imex_ready") << name;
   }
 }
