@@ -98,6 +98,11 @@ class Inventory {
   virtual Result<std::vector<DeviceInfo>> devices() = 0;
   /// Facts about host, software, NICs as one JSON object: {"host": {...}, "software": {...}, "nics": [...]}.
   virtual Result<Json> node() = 0;
+  /// What carries copies between two devices of the node: "nvlink"; else PCIe, by the way that both are
+  /// joined: "pcie_switch", "pcie_host" (within one NUMA node) or "pcie_system" (between NUMA nodes).
+  virtual Result<std::string> link(const std::string& from, const std::string& to) {
+    return Error{ErrorCode::kUnsupported, "nothing joins " + from + " and " + to, ""};
+  }
   /// Health now, at time `at` of the device clock (sim evaluates its scenario there; others read the
   /// hardware). `load` names the stage's kind of work ("idle", "compute", "memory"), which only sim uses.
   virtual Result<Readings> health(double at, const std::string& load) = 0;

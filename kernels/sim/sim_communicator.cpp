@@ -141,7 +141,13 @@ class SimCollective : public Collective {
 class SimCommunicator : public Communicator {
  public:
   SimCommunicator(SimDevice& device, const CommunicatorSpec& spec, SimNetwork network, uint64_t key)
-      : device_(device), group_(device, spec, std::move(network), key) {}
+      : device_(device), group_(device, spec, std::move(network), key) {
+    const bool confirms = device.unit().scenario->network.confirmsSettings;
+    for (const auto& [name, value] : spec.settings) {
+      if (confirms) settings_.taken.push_back(name + "=" + value);
+      if (!confirms) settings_.unsaid.push_back(name);
+    }
+  }
 
   [[nodiscard]] int rank() const override { return group_.rank(); }
   [[nodiscard]] int size() const override { return group_.network().size(); }
@@ -179,6 +185,7 @@ class SimCommunicator : public Communicator {
   [[nodiscard]] bool isSteady() const override { return group_.network().isSteadyFrom(device_.now()); }
   Result<double> exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA, uint64_t draw) override;
   Result<std::vector<TransportUse>> transports() override;
+  Result<SettingsUse> settingsUse() override { return settings_; }
   void abort() override { aborted_ = true; }
 
  private:
@@ -193,6 +200,7 @@ class SimCommunicator : public Communicator {
 
   SimDevice& device_;
   SimGroup group_;
+  SettingsUse settings_;
   bool aborted_ = false;
 };
 

@@ -46,9 +46,9 @@ class SimCopies : public Copies {
   }
 
   Result<bool> connect(Device& peer) override {
-    if (figures().peer <= 0)
-      return Error{ErrorCode::kUnsupported, "the scenario has no `peer` in [figures.copies]",
-                   device_.info().id};
+    if (figures().peer <= 0 && figures().pciePeer <= 0)
+      return Error{ErrorCode::kUnsupported,
+                   "the scenario has neither `peer` nor `pcie_peer` in [figures.copies]", device_.info().id};
     return peer.info().id != device_.info().id;
   }
 
@@ -71,9 +71,7 @@ class SimCopies : public Copies {
  private:
   [[nodiscard]] const CopyFigures& figures() const { return device_.unit().scenario->copies; }
   static int placeOf(const Buffer& buffer) { return static_cast<const SimBuffer&>(buffer).place(); }
-  [[nodiscard]] int ownNode() const {
-    return device_.unit().place * figures().numaNodes / std::max(1, device_.unit().scenario->model.count);
-  }
+  [[nodiscard]] int ownNode() const { return numaNodeOf(*device_.unit().scenario, device_.unit().place); }
 
   [[nodiscard]] double hostRate(const std::vector<Transfer>& transfers) const {
     double share = 1;
@@ -91,7 +89,11 @@ class SimCopies : public Copies {
     for (const Transfer& transfer : transfers)
       share = std::min(share, linkShare(device_.unit().scenario->faults, {nodeRank_, placeOf(*transfer.from)},
                                         {nodeRank_, placeOf(*transfer.to)}, device_.now()));
-    return share * (transfers.size() > 1 ? figures().peerBidirectional : figures().peer);
+    const int a = placeOf(*transfers.front().from), b = placeOf(*transfers.front().to);
+    const bool both = transfers.size() > 1;
+    if (figures().overNvlink(a, b)) return share * (both ? figures().peerBidirectional : figures().peer);
+    if (peerLink(*device_.unit().scenario, a, b) == "pcie_system") share *= figures().far;
+    return share * (both ? figures().pciePeerBidirectional : figures().pciePeer);
   }
 
   void move(const Transfer& transfer, Work work) {
@@ -106,6 +108,15 @@ class SimCopies : public Copies {
 };
 
 }  // namespace
+
+int numaNodeOf(const Scenario& scenario, int place) {
+  return place * scenario.copies.numaNodes / std::max(1, scenario.model.count);
+}
+
+std::string peerLink(const Scenario& scenario, int a, int b) {
+  if (scenario.copies.overNvlink(a, b)) return "nvlink";
+  return numaNodeOf(scenario, a) == numaNodeOf(scenario, b) ? "pcie_host" : "pcie_system";
+}
 
 Result<std::unique_ptr<Copies>> makeCopies(SimDevice& device, int nodeRank) {
   if (device.unit().scenario->copies.hostToDevice <= 0)

@@ -11,6 +11,7 @@
 #include "kernels/checks/fabric.h"
 #include "kernels/checks/xid.h"
 #include "kernels/sim/chance.h"
+#include "kernels/sim/sim_copies.h"
 #include "kernels/sim/sim_network.h"
 #include "kernels/sim/sim_rdma.h"
 #include "runner/core/text.h"
@@ -178,6 +179,17 @@ Result<Json> SimInventory::node() {
   for (const RdmaPort& port : simRdmaPorts(scenario_->rdma, nodeRank_, start_))
     node["nics"].push_back(toJson(port));
   return node;
+}
+
+Result<std::string> SimInventory::link(const std::string& from, const std::string& to) {
+  int places[] = {-1, -1};
+  for (const SimUnit& unit : units_) {
+    if (unit.info.id == from) places[0] = unit.place;
+    if (unit.info.id == to) places[1] = unit.place;
+  }
+  if (places[0] < 0 || places[1] < 0)
+    return Error{ErrorCode::kNotFound, "no device " + (places[0] < 0 ? from : to) + " is on this node", ""};
+  return peerLink(*scenario_, places[0], places[1]);
 }
 
 Result<Readings> SimInventory::health(double at, const std::string& load) {

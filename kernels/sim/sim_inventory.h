@@ -30,6 +30,7 @@ class SimInventory : public Inventory {
 
   Result<std::vector<DeviceInfo>> devices() override;
   Result<Json> node() override;
+  Result<std::string> link(const std::string& from, const std::string& to) override;
   Result<Readings> health(double at, const std::string& load) override;
   Result<Readings> surroundings(const std::string& folder) override;
 

@@ -95,9 +95,12 @@ inline constexpr const char* kPeerTest = R"json({
   "backends": ["sim", "cuda"],
   "scopes": ["node", "device"],
   "metrics": [
-    {"name": "peer_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["peer", "direction", "engine"], "series": "runs",
+    {"name": "peer_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["peer", "link", "direction", "engine"], "series": "runs",
      "summary": "rate from this device to the peer (unidirectional), or the sum of both directions at once (bidirectional)",
      "remedy": "Check the links of both GPUs: nvidia-smi nvlink -s and -e, nvidia-smi topo -m, the fabric manager's log; without NVLink also ACS and IOMMU"},
+    {"name": "nvlink_peers", "unit": "count", "direction": "higher", "informational": true,
+     "summary": "devices of the node that this one reaches by NVLink",
+     "remedy": "NVLinks are down or a bridge is missing: nvidia-smi nvlink -s and topo -p2p n, the fabric manager's log; reseat the bridge or the GPU"},
     {"name": "peer_access", "unit": "bool", "direction": "higher", "labels": ["peer"], "informational": true,
      "summary": "whether the devices access each other's memory directly"},
     {"name": "peer_wrong_bytes", "unit": "count", "direction": "lower", "labels": ["device", "peer"],

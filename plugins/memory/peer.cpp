@@ -42,7 +42,7 @@ class PeerTest {
   Status run(const std::vector<std::string>& peers) {
     Steps steps(bench_.host, peers.size() * params_.engines.size() * 2);
     for (const std::string& peer : peers) MUSTER_CHECK_OK(measurePeer(peer, steps));
-    return {};
+    return bench_.host.measurement("nvlink_peers", "count", {nvlinkPeers_}, {}, bench_.device.now());
   }
 
  private:
@@ -50,6 +50,9 @@ class PeerTest {
     steps.announce(id);  // should this process hang or die while it works with that peer
     MUSTER_TRY(Ends ends, Ends::prepare(bench_, id, params_.bytes));
     MUSTER_TRY(bool direct, copies_.connect(*ends.peer));
+    MUSTER_TRY(Inventory * inventory, bench_.backend.inventory());
+    MUSTER_TRY(link_, inventory->link(bench_.device.info().id, id));
+    nvlinkPeers_ += link_ == "nvlink" ? 1 : 0;
     MUSTER_CHECK_OK(bench_.host.measurement("peer_access", "bool", {direct ? 1.0 : 0.0}, {{"peer", id}},
                                             bench_.device.now()));
     for (CopyEngine engine : params_.engines) {
@@ -86,7 +89,8 @@ class PeerTest {
                                                      steps.next(fmt::format("{} {}", id, direction))));
     return bench_.host.measurement(
         "peer_bandwidth", "B/s", rates,
-        {{"peer", id}, {"direction", direction}, {"engine", copyEngineName(engine)}}, bench_.device.now());
+        {{"peer", id}, {"link", link_}, {"direction", direction}, {"engine", copyEngineName(engine)}},
+        bench_.device.now());
   }
 
   /// New data in the sources, other data in the targets: a copy that did nothing is found.
@@ -103,7 +107,9 @@ class PeerTest {
   Copies& copies_;
   const CopyParams& params_;
   uint64_t seed_;
+  std::string link_;  ///< to this peer
   WrongBytes wrong_;  ///< with this peer
+  double nvlinkPeers_ = 0;
 };
 
 }  // namespace

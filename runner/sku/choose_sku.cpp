@@ -104,6 +104,15 @@ void noteStrangers(SkuChoice& choice, const std::vector<DeviceFacts>& devices) {
   }
 }
 
+/// The limits, the driver's counters and the kernels are those of NVIDIA's GPUs: no limit that a plan or a
+/// profile states makes another vendor's GPU a tested one.
+void noteOtherVendors(SkuChoice& choice, const std::vector<DeviceFacts>& devices) {
+  constexpr const char* kNvidia = "10de:";
+  for (const DeviceFacts& device : devices)
+    if (device.kind == "gpu" && !device.pciId.empty() && !device.pciId.starts_with(kNvidia))
+      choice.problems.push_back(describe(device) + " is of an unknown vendor: Muster tests NVIDIA GPUs");
+}
+
 Result<SkuChoice> namedSku(const std::map<std::string, Profile>& profiles, const std::string& sku,
                            const std::vector<DeviceFacts>& devices) {
   auto found = profiles.find(sku);
@@ -118,6 +127,7 @@ Result<SkuChoice> namedSku(const std::map<std::string, Profile>& profiles, const
   SkuChoice choice;
   choice.profile = &found->second;
   choice.how = "named by the plan";
+  noteOtherVendors(choice, devices);
   if (devices.empty()) choice.problems.push_back("no device was found, a " + sku + " was expected");
   noteStrangers(choice, devices);
   return choice;
@@ -152,6 +162,7 @@ Result<SkuChoice> chooseSku(const std::map<std::string, Profile>& profiles, cons
     choice.how = "unknown: no device was found";
     return choice;
   }
+  noteOtherVendors(choice, devices);
   std::vector<const Profile*> matches;
   std::string ambiguous;
   for (const DeviceFacts& device : devices) matches.push_back(profileOf(profiles, device, ambiguous));

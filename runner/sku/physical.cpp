@@ -68,8 +68,10 @@ PhysicalLimit physicalLimit(const LearnGroup& group, const Profile& profile) {
   if (metric == "memory.host_to_device_bandwidth" || metric == "memory.device_to_host_bandwidth")
     return pcie(profile, 1);
   if (metric == "memory.host_bidirectional_bandwidth") return pcie(profile, 2);
-  if (metric == "memory.peer_bandwidth")
-    return nvlink(profile, label(group, "direction") == "bidirectional" ? 2 : 1);
+  if (metric == "memory.peer_bandwidth") {
+    const double ways = label(group, "direction") == "bidirectional" ? 2 : 1;
+    return label(group, "link").starts_with("pcie") ? pcie(profile, ways) : nvlink(profile, ways);
+  }
   if (metric == "collective.bus_bandwidth" || metric == "collective.large_message_bus_bandwidth")
     return collective(group, profile);
   return {};

@@ -31,8 +31,9 @@ std::map<std::string, Plan> readyPlans() {
 
 TEST(ReadyPlans, AreValidAndNamedAsTheirFiles) {
   const auto plans = readyPlans();
-  for (const char* name : {"quickstart", "environment", "gemm-sweep", "node-quick", "node-full", "burn-in",
-                           "train-host", "nccl", "collective-host", "cluster", "rdma"})
+  for (const char* name :
+       {"quickstart", "environment", "gemm-sweep", "node-quick", "node-full", "burn-in", "train-host", "nccl",
+        "collective-host", "cluster", "rdma", "a4-gke", "compact", "idle-hourly", "kuberay-smoke", "scaling"})
     ASSERT_EQ(plans.count(name), 1u) << name;
   for (const auto& [name, plan] : plans) {
     EXPECT_EQ(plan.name, name);
@@ -100,7 +101,7 @@ TEST(ReadyPlans, OfGpusJudgeAnUnknownModelByPeakPeersAndStability) {
 TEST(ReadyPlans, ProfilesFixParametersThatTheTestsHaveAndSayWhatToDo) {
   auto profiles = loadProfiles(testing::sourceDir() / "plans" / "skus", &catalog());
   ASSERT_TRUE(profiles.ok()) << profiles.error().text();
-  EXPECT_EQ(profiles->size(), 9u);
+  EXPECT_EQ(profiles->size(), 17u);
   for (const auto& [name, profile] : *profiles)
     for (const Expectation& e : profile.expectations)
       EXPECT_GT(e.remedy.size(), 20u) << name << " " << e.metric << ": its own, or the plugin's";

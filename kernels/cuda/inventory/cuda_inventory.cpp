@@ -69,6 +69,16 @@ Result<Json> CudaInventory::node() {
   return node;
 }
 
+Result<std::string> CudaInventory::link(const std::string& from, const std::string& to) {
+  const auto find = [&](const std::string& id) {
+    return std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) { return gpu.id == id; });
+  };
+  const auto a = find(from), b = find(to);
+  if (a == gpus_.end() || b == gpus_.end())
+    return Error{ErrorCode::kNotFound, "no GPU " + (a == gpus_.end() ? from : to) + " is on this node", ""};
+  return linkBetween(*nvml_, sources_.host.root, *a, *b);
+}
+
 Result<Readings> CudaInventory::health(double at, const std::string& load) {
   MUSTER_TRY(Readings readings, host_.health(at, load));
   if (xids_ == nullptr)

@@ -28,6 +28,7 @@ class CudaInventory : public Inventory {
   /// Lost GPUs are left out: health() reports them as `device_lost`, and node() lists them.
   Result<std::vector<DeviceInfo>> devices() override;
   Result<Json> node() override;
+  Result<std::string> link(const std::string& from, const std::string& to) override;
   Result<Readings> health(double at, const std::string& load) override;
   Result<Readings> surroundings(const std::string& folder) override;
   void setLogWindow(double seconds) override { host_.setLogWindow(seconds); }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "kernels/cuda/inventory/fabric_info.h"
+#include "kernels/cuda/inventory/nvlink.h"
 #include "kernels/cuda/inventory/nvml/pci.h"
 
 namespace muster::cuda {
@@ -78,6 +79,22 @@ Json pciTopology(const Root& root, const std::vector<Gpu>& gpus) {
                         {"near", std::move(near)}});
   }
   return topology;
+}
+
+Result<std::string> linkBetween(const Nvml& nvml, const Root& root, const Gpu& a, const Gpu& b) {
+  const auto status = ask<int>(nvml->nvmlDeviceGetP2PStatus, a.handle, b.handle, NVML_P2P_CAPS_INDEX_NVLINK);
+  // A GPU without NVLinks may have no answer. One with them must have it: a limit depends on it.
+  const bool without = status.absent() && readNvLinks(nvml, a.handle).absent();
+  if (!without && (!status.ok() || status.value == NVML_P2P_STATUS_UNKNOWN))
+    return Error{ErrorCode::kIo,
+                 "the driver does not say whether NVLink joins " + a.id + " and " + b.id + " (" +
+                     nvml.words(status.code) + "); see nvidia-smi topo -p2p n",
+                 ""};
+  if (status.ok() && status.value == NVML_P2P_STATUS_OK) return std::string("nvlink");
+  const Place from = placeOf(root, a.id, a.pciAddress), to = placeOf(root, b.id, b.pciAddress);
+  const std::string way = pciDistance(from.path, from.numaNode, to.path, to.numaNode);
+  if (way == "PIX" || way == "PXB") return std::string("pcie_switch");
+  return std::string(way == "SYS" ? "pcie_system" : "pcie_host");
 }
 
 void compareVbios(const Nvml& nvml, const std::vector<Gpu>& gpus, Readings& out) {

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/inventory/gpu.h"
 #include "runner/core/json.h"
+#include "runner/core/result.h"
 
 namespace muster::cuda {
 
@@ -17,6 +18,9 @@ std::string gpuDirectRdma(const Root& root);
 /// [{"device": "gpu0", "bus_address", "numa_node", "near": {"gpu1": "PXB", "mlx5_0": "PIX"}}]. The nodes of a
 /// fleet are to have it all alike.
 Json pciTopology(const Root& root, const std::vector<Gpu>& gpus);
+
+/// What carries copies between two GPUs: Inventory::link().
+Result<std::string> linkBetween(const Nvml& nvml, const Root& root, const Gpu& a, const Gpu& b);
 
 /// Whether each GPU's VBIOS is that of most GPUs of the same name on this node; nothing for a GPU that does
 /// not tell. Readings `vbios_differs`.

@@ -39,6 +39,7 @@ void readNetwork(TomlTable& root, Fabric& out) {
   network.text("inter_transport", out.interTransport);
   network.integer("nodes_per_leaf", {0, 1e6}, out.nodesPerLeaf);
   network.quantity("noise", "ratio", {0, 0.2}, out.noise);
+  network.flag("confirms_settings", out.confirmsSettings);
   network.finish();
 }
 
@@ -122,6 +123,23 @@ void readMemory(TomlTable& figures, Figures& out) {
   memory.finish();
 }
 
+/// Rates come in pairs, and only bridges give a device both NVLink and PCIe peers.
+void readPeerRules(TomlTable& copies) {
+  copies.describeRule({{"dependencies",
+                        {{"peer", {"peer_bidirectional"}},
+                         {"peer_bidirectional", {"peer"}},
+                         {"pcie_peer", {"pcie_peer_bidirectional"}},
+                         {"pcie_peer_bidirectional", {"pcie_peer"}},
+                         {"bridged", {"peer", "pcie_peer"}}}}});
+  for (const auto& [key, both] :
+       {std::pair{"peer", "peer_bidirectional"}, {"pcie_peer", "pcie_peer_bidirectional"}})
+    if (copies.has(key) != copies.has(both))
+      copies.complain(key, fmt::format("`{}` and `{}` come together", key, both));
+  if (copies.has("bridged") != (copies.has("peer") && copies.has("pcie_peer")))
+    copies.complain("bridged",
+                    "`bridged` comes with both `peer` and `pcie_peer`: it says which pairs have NVLink");
+}
+
 void readCopies(TomlTable& figures, CopyFigures& out) {
   if (!figures.has("copies")) return;
   constexpr Range kRate = {1, kMaxRate};
@@ -133,10 +151,10 @@ void readCopies(TomlTable& figures, CopyFigures& out) {
   copies.quantity("host_bidirectional", "B/s", kRate, out.hostBidirectional);
   copies.quantity("peer", "B/s", kRate, out.peer);
   copies.quantity("peer_bidirectional", "B/s", kRate, out.peerBidirectional);
-  copies.describeRule(
-      {{"dependencies", {{"peer", {"peer_bidirectional"}}, {"peer_bidirectional", {"peer"}}}}});
-  if (copies.has("peer") != copies.has("peer_bidirectional"))
-    copies.complain("peer", "`peer` and `peer_bidirectional` come together");
+  copies.quantity("pcie_peer", "B/s", kRate, out.pciePeer);
+  copies.quantity("pcie_peer_bidirectional", "B/s", kRate, out.pciePeerBidirectional);
+  copies.integer("bridged", {2, kMostDevices}, out.bridged);
+  readPeerRules(copies);
   copies.quantity("far", "ratio", kPart, out.far);
   copies.quantity("kernel", "ratio", kPart, out.kernel);
   copies.integer("numa_nodes", {1, 64}, out.numaNodes);

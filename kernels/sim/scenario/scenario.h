@@ -77,22 +77,31 @@ struct Fabric {
   int rails = 8;               ///< NICs of a node
   double interLatency = 5e-6;  ///< seconds that each doubling of the nodes adds
   std::string interTransport = "ib+gdr";
-  int nodesPerLeaf = 0;  ///< nodes on one leaf switch; 0: all on one
-  double noise = 0.005;  ///< sigma of the time of one transfer, as a share
+  int nodesPerLeaf = 0;           ///< nodes on one leaf switch; 0: all on one
+  double noise = 0.005;           ///< sigma of the time of one transfer, as a share
+  bool confirmsSettings = false;  ///< the library says that it took the plan's settings
 };
 
 /// What moves between a device, its host and its peers. Bandwidths of large copies by copy engine, 0: the
 /// devices have no such link.
 struct CopyFigures {
-  double hostToDevice = 0;       ///< B/s
-  double deviceToHost = 0;       ///< B/s
-  double hostBidirectional = 0;  ///< B/s of both directions together
-  double peer = 0;               ///< B/s of one device to another of its node, one way
-  double peerBidirectional = 0;  ///< B/s of both directions together
+  double hostToDevice = 0;           ///< B/s
+  double deviceToHost = 0;           ///< B/s
+  double hostBidirectional = 0;      ///< B/s of both directions together
+  double peer = 0;                   ///< B/s of one device to another of its node by NVLink, one way
+  double peerBidirectional = 0;      ///< B/s of both directions together
+  double pciePeer = 0;               ///< B/s by PCIe within a NUMA node, one way
+  double pciePeerBidirectional = 0;  ///< B/s of both directions together
+  int bridged = 0;       ///< so many neighbours have NVLink, the others PCIe; 0: all the one that has a rate
   double far = 0.85;     ///< share of these that a host NUMA node reaches which is not the device's own
   double kernel = 0.97;  ///< share of these when a kernel copies
   int numaNodes = 2;     ///< of the host; devices are shared out evenly, in their order
   double latency = 0;    ///< seconds of a dependent load from the device's memory; 0: none is known
+
+  /// Whether NVLink joins the devices at two places of a node.
+  [[nodiscard]] bool overNvlink(int a, int b) const {
+    return peer > 0 && (bridged == 0 || a / bridged == b / bridged);
+  }
 };
 
 struct Scenario {

@@ -22,7 +22,8 @@ constexpr double kSlower = 0.999;  ///< of the best device: nearer ones are as f
 constexpr double kSlowerPair = 0.97;
 constexpr double kMostNoise = 0.05;
 constexpr int kDigits = 6;
-const Labels kOneWay = {{"direction", "unidirectional"}};
+const std::vector<std::string> kNvlink = {"nvlink"};
+const std::vector<std::string> kPcie = {"pcie_switch", "pcie_host", "pcie_system"};
 const std::set<std::string> kErrors = {"env.ecc_corrected", "env.ecc_uncorrected", "env.row_remap_pending",
                                        "env.row_remap_failed"};
 
@@ -212,10 +213,24 @@ class Capture {
     };
     part("far", {{"engine", "copy_engine"}, {"numa", "far"}});
     part("kernel", {{"engine", "kernel"}, {"numa", "near"}});
-    const double peer = best({"memory.peer_bandwidth", kOneWay, "peer_copy"});
-    const double peers = best({"memory.peer_bandwidth", {{"direction", "bidirectional"}}, "peer_copy"});
-    if (peer > 0 && peers > 0)
-      line("peer = {}\npeer_bidirectional = {}", quantity(peer, "B/s"), quantity(peers, "B/s"));
+    const bool nvlink = peers("peer", kNvlink);
+    const bool pcie = peers("pcie_peer", kPcie);
+    if (nvlink && pcie) line("bridged = {}", 1 + std::lround(best({"memory.nvlink_peers", {}, ""})));
+  }
+
+  /// Writes the rates over these links as `key`; whether there are any.
+  bool peers(const char* key, const std::vector<std::string>& links) {
+    double one = 0, both = 0;
+    for (const std::string& link : links) {
+      const auto rate = [&](const char* direction) {
+        return best({"memory.peer_bandwidth", {{"direction", direction}, {"link", link}}, "peer_copy"});
+      };
+      one = std::max(one, rate("unidirectional"));
+      both = std::max(both, rate("bidirectional"));
+    }
+    if (!(one > 0 && both > 0)) return false;
+    line("{0} = {1}\n{0}_bidirectional = {2}", key, quantity(one, "B/s"), quantity(both, "B/s"));
+    return true;
   }
 
   /// The range of what telemetry saw, over all devices; nothing where it saw nothing.
@@ -304,21 +319,27 @@ class Capture {
   void slowPairs(const Json& devices) {
     std::map<std::string, size_t> places;
     for (size_t place = 0; place < devices.size(); ++place) places[textIn(devices[place], "id")] = place;
+    for (const auto& links : {kNvlink, kPcie})
+      for (const std::string& link : links)
+        slowPairs(places, {{"direction", "unidirectional"}, {"link", link}});
+  }
+
+  void slowPairs(const std::map<std::string, size_t>& places, const Labels& oneWay) {
     std::map<std::pair<std::string, std::string>, std::vector<double>> pairs;
     for (const Measurement* m : byMetric_["memory.peer_bandwidth"]) {
       const auto peer = m->labels.find("peer");
-      if (peer == m->labels.end() || !labelsMatch(m->labels, kOneWay)) continue;
+      if (peer == m->labels.end() || !labelsMatch(m->labels, oneWay)) continue;
       std::vector<double>& samples = pairs[std::minmax(m->device, peer->second)];
       samples.insert(samples.end(), m->samples.begin(), m->samples.end());
     }
-    const ByDevice own = mediansOf("memory.peer_bandwidth", kOneWay);
+    const ByDevice own = mediansOf("memory.peer_bandwidth", oneWay);
     for (const auto& [ends, samples] : pairs) {
       const auto a = own.find(ends.first), b = own.find(ends.second);
       if (samples.empty() || a == own.end() || b == own.end() || places.count(ends.second) == 0) continue;
       const double share = medianOf(samples) / std::min(a->second, b->second);
       if (share < kSlowerPair)
         line("\n[[fault]]\nkind = \"slow_link\"\ndevice = {}\npeer_device = {}\nfactor = {:.4f}",
-             places[ends.first], places[ends.second], share);
+             places.at(ends.first), places.at(ends.second), share);
     }
   }
 

@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 
+CPU_PLANS = ("environment", "quickstart", "collective-host", "train-host", "gemm-sweep")
 SOCKET = "-socket.toml"  # appended to a scenario's path: the same nodes, whose devices talk through sockets
 
 
@@ -45,6 +46,22 @@ def with_keys(section, keys):
     return section
 
 
+CARD_NETWORK = {"rails": 2, "rail_bandwidth": 25}  # of servers with cards, whose profiles state none
+
+
+def options(share, scenario):
+    """What a plan must be told of the network between nodes that have no reference design."""
+    if "rail_bandwidth" in profile_of(share, read(scenario))["peaks"]:
+        return []
+    return ["--set", f"network.rails={CARD_NETWORK['rails']}", "--set", f"network.rail_bandwidth={CARD_NETWORK['rail_bandwidth']} GB/s"]
+
+
+def suits(plan, scenario):
+    """Whether the plan is for GPUs like these: nccl requires NVLink, a4-gke the settings of A4, most plans bf16."""
+    text = read(scenario)
+    return not (plan == "nccl" and "pcie_peer" in text or plan == "a4-gke" or plan not in ("compact", *CPU_PLANS) and "bf16 = " not in text)
+
+
 def connected(share, folder):
     """Healthy nodes of each GPU model that has a profile, with the network and RDMA devices that the profile requires."""
     sections = {}
@@ -56,16 +73,19 @@ def connected(share, folder):
         if any("\n" + section in scenario for section in sections):
             continue  # what the sections come from
         profile = profile_of(share, scenario)
-        (limit,) = [gigabytes(e["min"]) for e in profile["expect"]
-                    if e["metric"] == "collective.large_message_bus_bandwidth" and e["where"]["op"] == "all_reduce"]
-        rail, network = (gigabytes(profile["peaks"][name]) for name in ("rail_bandwidth", "network_bandwidth"))
-        rails = round(network / rail)
+        limits = [gigabytes(e["min"]) for e in profile["expect"]
+                  if e["metric"] == "collective.large_message_bus_bandwidth" and e["where"]["op"] == "all_reduce"]
+        limit = limits[0] if limits else 20  # cards have none: about what PCIe carries
+        rail, rails = CARD_NETWORK["rail_bandwidth"], CARD_NETWORK["rails"]
+        if "rail_bandwidth" in profile["peaks"]:
+            rail, network = (gigabytes(profile["peaks"][name]) for name in ("rail_bandwidth", "network_bandwidth"))
+            rails = round(network / rail)
         network = with_keys(sections["[network]"], {"intra_bandwidth": f'"{limit * 1.06:.0f} GB/s"', "rails": rails, "rail_bandwidth": f'"{rail * 0.97:.1f} GB/s"'})
         rdma = with_keys(sections["[rdma]"], {"count": rails, "line_rate": f'"{rail:.1f} GB/s"', "bandwidth": f'"{rail * 0.978:.1f} GB/s"',
                                               "loopback_bandwidth": f'"{rail * 0.972:.1f} GB/s"'})
         made.append(os.path.join(folder, name_of(path) + ".toml"))
         # The second is what a plan for CPUs asks of the transport.
-        for name, transport in ((made[-1], "nvlink"), (made[-1] + SOCKET, "socket")):
+        for name, transport in ((made[-1], "nvlink" if limits else "pcie-p2p"), (made[-1] + SOCKET, "socket")):
             with open(name, "w", encoding="utf-8") as file:
                 file.write("\n".join([scenario, with_keys(network, {"intra_transport": f'"{transport}"'}), rdma]))
     return made

@@ -53,6 +53,7 @@ def simulate(chosen, plan, scenario, nodes, seed, out):
     """The wrong verdicts of one simulated run, as texts; adds to `chosen.fleets` and `chosen.named`."""
     muster = _attack.muster(chosen.build)
     command = [muster, "run", plan, "--simulate", scenario, "--nodes", str(nodes), "--seed", str(seed), "--out", out, "--plain"]
+    command += _scenarios.options(os.path.join(chosen.build, "dist", "share", "muster"), scenario)
     code, text = _attack.run(*command)
     wrong = [] if code == 0 else [f"exit {code}: {text.strip()[-300:]}"]
     for record in sorted(glob.glob(os.path.join(out, "**", "record.json"), recursive=True)):
@@ -104,7 +105,7 @@ def trials(chosen, share, folder):
     for seed in range(chosen.seed, chosen.seed + chosen.count):
         for nodes in sizes:
             for plan in named:
-                for scenario in models:
+                for scenario in (model for model in models if _scenarios.suits(_scenarios.name_of(plan), model)):
                     scenario += _scenarios.SOCKET if _scenarios.name_of(plan) in HOST_PLANS else ""
                     what = f"{_scenarios.name_of(plan)} on {_scenarios.name_of(scenario)}"
                     yield what, nodes, lambda out, a=(plan, scenario, nodes, seed): simulate(chosen, *a, out)

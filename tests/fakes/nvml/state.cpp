@@ -158,6 +158,12 @@ nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t d, unsigned link, int* active
   *active = linkIsDown(d, link) ? NVML_FEATURE_DISABLED : NVML_FEATURE_ENABLED;
   return NVML_SUCCESS;
 }
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t d, nvmlDevice_t peer, int index, int* status) {
+  BEHAVE(indexOf(d));
+  if (index != NVML_P2P_CAPS_INDEX_NVLINK || d == peer) return NVML_ERROR_INVALID_ARGUMENT;
+  const bool joined = linksOf(d) > 0 && linksOf(peer) > 0;
+  return giveNumber(d, "p2p_nvlink", joined ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED, status);
+}
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t d, int count, nvmlFieldValue_t* fields) {
   BEHAVE(indexOf(d));
   for (int i = 0; i < count; ++i) fields[i].nvmlReturn = fieldOf(d, fields[i]);

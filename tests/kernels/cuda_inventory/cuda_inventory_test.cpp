@@ -49,6 +49,24 @@ std::string unreadableOf(const Readings& readings, const std::string& device) {
   return all;
 }
 
+/// Limits of NVLink must not meet PCIe, and a driver that cannot tell them apart is an error.
+TEST(CudaInventory, SaysWhatCarriesCopiesBetweenTwoGpus) {
+  const auto linkOf = [](const std::string& scenario, const std::string& to) {
+    const auto link = FakeNode(scenario).open()->link("gpu0", to);
+    return link.ok() ? *link : link.error().message;
+  };
+  EXPECT_EQ(linkOf("", "gpu7"), "nvlink");
+  EXPECT_EQ(linkOf("gpu * p2p_nvlink 1", "gpu1"), "pcie_host") << "its NVLinks are down";
+  EXPECT_EQ(linkOf("gpu * nvlinks 0", "gpu1"), "pcie_host");
+  EXPECT_EQ(linkOf("gpu * nvlinks 0", "gpu4"), "pcie_system");
+  EXPECT_EQ(linkOf("gpu * nvlinks 0\ncall nvmlDeviceGetP2PStatus 3", "gpu4"), "pcie_system");
+  for (const char* untold :
+       {"call nvmlDeviceGetP2PStatus 3", "call nvmlDeviceGetP2PStatus 999", "gpu * p2p_nvlink 6"})
+    EXPECT_THAT(linkOf(untold, "gpu1"), HasSubstr("does not say whether NVLink joins gpu0 and gpu1"))
+        << untold;
+  EXPECT_THAT(linkOf("", "gpu9"), HasSubstr("no GPU gpu9"));
+}
+
 TEST(CudaInventory, TellsWhatEachGpuIs) {
   FakeNode node;
   const auto devices = devicesOf(*node.open());

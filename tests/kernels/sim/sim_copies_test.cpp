@@ -87,12 +87,24 @@ TEST(SimCopies, AreThereOnlyWithFigures) {
 }
 
 TEST(SimCopies, NeedBothFiguresOfPeers) {
-  const auto scenario = parseScenario(
-      smallScenarioText("[figures.copies]\nhost_to_device = \"1 GB/s\"\ndevice_to_host = \"1 GB/s\"\n"
-                        "host_bidirectional = \"1 GB/s\"\npeer = \"1 GB/s\"\n"),
-      "small.toml");
-  ASSERT_FALSE(scenario.ok());
-  EXPECT_THAT(scenario.error().text(), ::testing::HasSubstr("`peer` and `peer_bidirectional` come together"));
+  const auto errorOf = [](const std::string& peers) {
+    const auto scenario = parseScenario(
+        smallScenarioText("[figures.copies]\nhost_to_device = \"1 GB/s\"\ndevice_to_host = \"1 GB/s\"\n"
+                          "host_bidirectional = \"1 GB/s\"\n" +
+                          peers),
+        "small.toml");
+    return scenario.ok() ? "" : scenario.error().text();
+  };
+  const std::string nvlink = "peer = \"3 GB/s\"\npeer_bidirectional = \"5 GB/s\"\n";
+  const std::string pcie = "pcie_peer = \"1 GB/s\"\npcie_peer_bidirectional = \"2 GB/s\"\n";
+  EXPECT_THAT(errorOf("peer = \"1 GB/s\"\n"),
+              ::testing::HasSubstr("`peer` and `peer_bidirectional` come together"));
+  EXPECT_THAT(errorOf("pcie_peer = \"1 GB/s\"\n"),
+              ::testing::HasSubstr("`pcie_peer` and `pcie_peer_bidirectional` come together"));
+  for (const std::string& unclear : {nvlink + pcie, nvlink + "bridged = 2\n", pcie + "bridged = 2\n"})
+    EXPECT_THAT(errorOf(unclear), ::testing::HasSubstr("`bridged` comes with both")) << unclear;
+  for (const std::string& clear : {nvlink, pcie, nvlink + pcie + "bridged = 2\n"})
+    EXPECT_EQ(errorOf(clear), "") << clear;
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ class MemoryCopies : public ::testing::Test {
     return rate(metric, {{"engine", engine}, {"numa", numa}});
   }
   double peerRate(const std::string& direction, const std::string& engine = "copy_engine") {
-    return rate("peer_bandwidth", {{"peer", "gpu1"}, {"direction", direction}, {"engine", engine}});
+    return rate("peer_bandwidth",
+                {{"peer", "gpu1"}, {"link", "nvlink"}, {"direction", direction}, {"engine", engine}});
   }
   TempDir folder_;
   PluginLibrary plugin_{"memory"};
@@ -122,6 +123,27 @@ TEST_F(MemoryCopies, FillARowOfThePeerMatrix) {
   EXPECT_NEAR(peerRate("unidirectional", "kernel"), 342e9, 15e9);
   EXPECT_EQ(host_.value("peer_access"), 1);
   EXPECT_EQ(host_.value("peer_wrong_bytes"), 0);
+}
+
+/// Two bridged pairs: NVLink within each, PCIe between them, and slower PCIe between the CPUs.
+TEST_F(MemoryCopies, NameTheLinkToEachPeer) {
+  std::string text = scenarioText(std::string(kLinks) + "pcie_peer = \"40 GB/s\"\n" +
+                                  "pcie_peer_bidirectional = \"70 GB/s\"\nbridged = 2\n");
+  text.replace(text.find("count = 2"), 9, "count = 8");
+  const auto path = folder_.write("bridged.toml", text);
+  Json context = contextFor("sim", "gpu0", path.string());
+  context["devices"] = {"gpu0", "gpu1", "gpu2", "gpu4"};
+  ASSERT_EQ(plugin_.run(host_, "peer", Json::object(), context).ran, MUSTER_OK) << host_.error;
+  plugin_.expectDeclared(host_, "peer");
+  const auto rateTo = [&](const char* peer, const char* link, const char* direction = "unidirectional") {
+    return rate("peer_bandwidth",
+                {{"peer", peer}, {"link", link}, {"direction", direction}, {"engine", "copy_engine"}});
+  };
+  EXPECT_NEAR(rateTo("gpu1", "nvlink"), 380e9, 15e9);
+  EXPECT_NEAR(rateTo("gpu2", "pcie_host"), 40e9, 2e9);
+  EXPECT_NEAR(rateTo("gpu2", "pcie_host", "bidirectional"), 70e9, 3e9);
+  EXPECT_NEAR(rateTo("gpu4", "pcie_system"), 32e9, 2e9);
+  EXPECT_EQ(host_.value("nvlink_peers"), 1);
 }
 
 TEST_F(MemoryCopies, ShowASlowPairToBothOfIt) {

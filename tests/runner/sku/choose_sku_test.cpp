@@ -78,8 +78,8 @@ TEST(ChooseSku, CallsTheSamePciIdWithAnotherNameUnknown) {
 }
 
 TEST(ChooseSku, TellsSisterModelsApart) {
-  EXPECT_EQ(nameOf(choose({gpu("NVIDIA H100 PCIe", "10de:2331", 85.5e9)})), "unknown");
-  EXPECT_EQ(nameOf(choose({gpu("NVIDIA H100 NVL", "10de:2321", 100e9)})), "unknown");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA H100 PCIe", "10de:2331", 85.5e9)})), "h100-pcie-80gb");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA H100 NVL", "10de:2321", 100.5e9)})), "h100-nvl-94gb");
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA H200 NVL", "10de:233b", 150.7e9)})), "unknown");
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100-SXM4-40GB", "10de:20b0", 42.4e9)})), "a100-sxm4-40gb");
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100-SXM4-40GB", "10de:20b0", 85.9e9)})), "unknown");
@@ -87,7 +87,24 @@ TEST(ChooseSku, TellsSisterModelsApart) {
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA GB200", "10de:2941", 199.7e9)})), "gb200");
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA GB300", "10de:31c2", 298.5e9)})), "gb300");
   EXPECT_EQ(nameOf(choose({gpu("NVIDIA B200", "10de:2941", 199.7e9)})), "unknown");
-  EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100 80GB PCIe", "10de:20b5", 85.9e9)})), "unknown");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100 80GB PCIe", "10de:20b5", 85.9e9)})), "a100-pcie-80gb");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA A100-PCIE-40GB", "10de:20f1", 42.9e9)})), "a100-pcie-40gb");
+  EXPECT_EQ(nameOf(choose({gpu("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "10de:2bb1", 102.6e9)})),
+            "unknown");
+}
+
+/// Not even when the plan names a profile, or one has no PCI id.
+TEST(ChooseSku, MakesEveryGpuOfAnotherVendorAProblem) {
+  for (const char* id : {"1002:74a1", "8086:0bd5"}) {
+    const SkuChoice choice = choose({gpu("Strange GPU", id, 85.5e9), h100(1)});
+    ASSERT_FALSE(choice.problems.empty()) << id;
+    EXPECT_NE(choice.problems[0].find(std::string(id) + ", 85.5 GB) is of an unknown vendor"),
+              std::string::npos)
+        << choice.problems[0];
+    const auto named = chooseSku(shipped(), "h100-sxm5-80gb", {gpu("Strange GPU", id, 85.5e9)});
+    ASSERT_TRUE(named.ok());
+    EXPECT_NE(named->problems.at(0).find("unknown vendor"), std::string::npos);
+  }
 }
 
 TEST(ChooseSku, NeverTakesAGpuForAHost) {

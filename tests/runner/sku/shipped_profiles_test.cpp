@@ -21,7 +21,7 @@ std::map<std::string, Profile> shippedProfiles() {
 
 TEST(ShippedProfiles, AreNamedAsTheirFiles) {
   const auto profiles = shippedProfiles();
-  EXPECT_EQ(profiles.size(), 9u);
+  EXPECT_EQ(profiles.size(), 17u);
   for (const auto& [name, profile] : profiles) EXPECT_EQ(profile.path.stem().string(), name);
 }
 
@@ -33,9 +33,33 @@ TEST(ShippedProfiles, GiveTheSourceOfEveryExpectation) {
   }
 }
 
-TEST(ShippedProfiles, WantTheGpusOfANodeAndAnyHost) {
+/// A server holds any number of cards, and what joins them is its own.
+bool isCard(const Profile& profile) {
+  return profile.description.find("PCIe cards") != std::string::npos;
+}
+
+TEST(ShippedProfiles, WantTheGpusOfANodeAndAnyNumberOfCardsOrCpus) {
   for (const auto& [name, profile] : shippedProfiles())
-    EXPECT_EQ(profile.deviceCount, name == "host" ? 0 : profile.name.substr(0, 2) == "gb" ? 4 : 8) << name;
+    EXPECT_EQ(profile.deviceCount, name == "host" || isCard(profile)   ? 0
+                                   : profile.name.substr(0, 2) == "gb" ? 4
+                                                                       : 8)
+        << name;
+}
+
+/// A card without a bridge has no NVLink: what NVLink must reach holds for pairs that it joins.
+TEST(ShippedProfiles, LimitNvlinkOfCardsWhereItJoinsThem) {
+  size_t bridged = 0;
+  for (const auto& [name, profile] : shippedProfiles()) {
+    if (!isCard(profile)) continue;
+    for (const Expectation& e : profile.expectations) {
+      if (e.metric != "memory.peer_bandwidth") continue;
+      const auto link = e.where.find("link");
+      const bool nvlink = link != e.where.end() && link->second == "nvlink";
+      bridged += nvlink;
+      EXPECT_EQ(e.limit > 50e9, nvlink) << name << ": PCIe carries no more";
+    }
+  }
+  EXPECT_EQ(bridged, 4u) << "A100 PCIe with 40 and 80 GB, H100 PCIe, H100 NVL";
 }
 
 TEST(ShippedProfiles, FixTheShapeOfEveryGemmFigure) {
@@ -117,7 +141,7 @@ TEST(ShippedProfiles, SayOfALimitThatIsDerivedThatItWasNotMeasured) {
       derived(b200, "memory.peer_bandwidth", {{"direction", "unidirectional"}, {"engine", "copy_engine"}}),
       690e9);
   for (const auto& [name, profile] : profiles) {
-    if (name == "host") continue;
+    if (name == "host" || isCard(profile)) continue;
     const Labels place{{"ranks", std::to_string(profile.deviceCount)}, {"nodes", "1"}};
     Labels all = place;
     all.insert({{"op", "all_reduce"}, {"bytes", "8589934592"}});
@@ -139,10 +163,15 @@ TEST(ShippedProfiles, LimitMemoryErrorsByPlaceAndLinksByRate) {
       EXPECT_EQ(limitOf(profile, "env.ecc_errors", {{"memory", memory}, {"kind", "corrected"}}).limit, most);
       EXPECT_EQ(limitOf(profile, "env.ecc_corrected", {{"memory", memory}}).limit, most);
     }
-    EXPECT_EQ(limitOf(profile, "env.remapped_rows", {{"kind", "uncorrected"}}).limit, 511);
-    EXPECT_EQ(limitOf(profile, "env.nvlink_errors", {}).limit, 0);
+    if (name != "t4") {
+      EXPECT_EQ(limitOf(profile, "env.remapped_rows", {{"kind", "uncorrected"}}).limit, 511);
+    }
+    if (!isCard(profile)) {
+      EXPECT_EQ(limitOf(profile, "env.nvlink_errors", {}).limit, 0);
+    }
     if (name.substr(0, 2) == "gb") continue;  // its way to the host is not PCIe
-    const double lanes = 16, perLane = name.substr(0, 4) == "a100" ? 0.96 : 1.92;
+    const double generation = limitOf(profile, "env.pcie_link_generation", {}).limit;
+    const double lanes = 16, perLane = 0.06 * std::pow(2, generation);  // 1.92 in generation 5
     EXPECT_EQ(limitOf(profile, "env.pcie_replays_per_minute", {}).limit, std::ceil(lanes * perLane)) << name;
   }
 }
@@ -151,10 +180,15 @@ TEST(ShippedProfiles, LimitMemoryErrorsByPlaceAndLinksByRate) {
 TEST(ShippedProfiles, OnlyWarnOfWhatDependsOnTheNodesDesign) {
   for (const auto& [name, profile] : shippedProfiles()) {
     if (name == "host") continue;
-    for (const char* metric : {"env.hca_pcie_share", "env.fabric_manager_errors", "env.slowdown_margin"})
+    for (const char* metric : {"env.hca_pcie_share", "env.slowdown_margin"})
       EXPECT_EQ(limitOf(profile, metric, {}).severity, Severity::kWarn) << name << " " << metric;
-    EXPECT_EQ(limitOf(profile, "env.remap_banks", {{"spare_rows", "none"}}).severity, Severity::kWarn)
-        << name;
+    if (!isCard(profile)) {
+      EXPECT_EQ(limitOf(profile, "env.fabric_manager_errors", {}).severity, Severity::kWarn) << name;
+    }
+    if (name != "t4") {
+      EXPECT_EQ(limitOf(profile, "env.remap_banks", {{"spare_rows", "none"}}).severity, Severity::kWarn)
+          << name;
+    }
     for (const Expectation& e : profile.expectations) EXPECT_NE(e.metric, "env.imex_ready") << name;
   }
 }
@@ -169,9 +203,17 @@ TEST(ShippedProfiles, RejectAStressTestThatLeavesAGpuIdle) {
 }
 
 TEST(ShippedProfiles, NeverTakeABestShapeFigureAsALimit) {
-  const std::map<std::string, double> bestShapes = {
-      {"a100-sxm4-80gb", 271e12}, {"a100-sxm4-40gb", 271e12}, {"h100-sxm5-80gb", 794.5e12},
-      {"h200-sxm", 794e12},       {"b200", 1745e12},          {"gb200", 1822e12}};
+  const std::map<std::string, double> bestShapes = {{"a100-sxm4-80gb", 271e12},
+                                                    {"a100-sxm4-40gb", 271e12},
+                                                    {"h100-sxm5-80gb", 794.5e12},
+                                                    {"h200-sxm", 794e12},
+                                                    {"b200", 1745e12},
+                                                    {"gb200", 1822e12},
+                                                    {"a100-pcie-80gb", 256.4e12},
+                                                    {"h100-pcie-80gb", 499.5e12},
+                                                    {"h100-nvl-94gb", 488.5e12},
+                                                    {"l40s", 252e12},
+                                                    {"l4", 91.4e12}};
   const auto profiles = shippedProfiles();
   for (const auto& [name, best] : bestShapes) {
     for (const Expectation& e : profiles.at(name).expectations) {
@@ -184,7 +226,7 @@ TEST(ShippedProfiles, NeverTakeABestShapeFigureAsALimit) {
 
 /// The model names in a text, as "GB200" and not the "B200" in it.
 std::set<std::string> modelsIn(const std::string& text) {
-  static const std::regex model("\\b(A100|H100|GH200|H200|GB200|GB300|B200|B300)\\b");
+  static const std::regex model("\\b(A100|H100|GH200|H200|GB200|GB300|B200|B300|L40S|L4|T4|RTX PRO 6000)\\b");
   std::set<std::string> found;
   for (std::sregex_iterator at(text.begin(), text.end(), model), end; at != end; ++at) found.insert((*at)[1]);
   return found;
@@ -222,7 +264,7 @@ TEST(ShippedProfiles, RequireNothingThatIsPhysicallyImpossible) {
           << name << " " << e.metric << ": " << limit.source;
     }
   }
-  EXPECT_GT(bounded, 80u);
+  EXPECT_GT(bounded, 150u);
 }
 
 }  // namespace

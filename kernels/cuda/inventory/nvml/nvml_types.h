@@ -177,6 +177,8 @@ enum : int {
 #define NVML_STRUCT_VERSION(type, number) (static_cast<unsigned>(sizeof(type)) | ((number) << 24U))
 
 enum : int { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
+enum : int { NVML_P2P_CAPS_INDEX_NVLINK = 2 };
+enum : int { NVML_P2P_STATUS_OK = 0, NVML_P2P_STATUS_NOT_SUPPORTED = 5, NVML_P2P_STATUS_UNKNOWN = 6 };
 enum : int { NVML_TEMPERATURE_GPU = 0 };
 enum : int { NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1 };
 enum : int { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
@@ -308,6 +310,7 @@ enum : unsigned {
   OPTIONAL(nvmlDeviceGetCurrentClocksEventReasons, (nvmlDevice_t, unsigned long long*))            \
   OPTIONAL(nvmlDeviceGetCurrentClocksThrottleReasons, (nvmlDevice_t, unsigned long long*))         \
   OPTIONAL(nvmlDeviceGetNvLinkErrorCounter, (nvmlDevice_t, unsigned, int, unsigned long long*))    \
+  OPTIONAL(nvmlDeviceGetP2PStatus, (nvmlDevice_t, nvmlDevice_t, int, int*))                        \
   OPTIONAL(nvmlDeviceGetGpuFabricInfo, (nvmlDevice_t, nvmlGpuFabricInfo_t*))                       \
   OPTIONAL(nvmlDeviceGetGpuFabricInfoV, (nvmlDevice_t, nvmlGpuFabricInfo_v3_t*))
 
