@@ -101,7 +101,7 @@ Status readLine(const Source& source, std::string_view line, size_t number, Fryi
     if (!frying.verdict.empty()) return source.refuse(number, "a second verdict; import each run as a file");
     frying.verdict = line.starts_with("All") ? "All GPUs seem healthy" : "Some GPUs are not healthy";
   }
-  if (line.starts_with("  - GPU ")) frying.reasons.emplace_back(line.substr(4));
+  if (line.starts_with("  - GPU ")) frying.reasons.push_back(printable(line.substr(4), 200));
   if (frying.error.empty() && isErrorLine(line)) frying.error = printable(line, 200);
   return {};
 }

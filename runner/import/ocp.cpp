@@ -14,8 +14,7 @@
 namespace muster::imports {
 namespace {
 
-constexpr int kMostStreamRanks = 20'000;
-constexpr size_t kMostStreamSteps = 1'000;
+constexpr size_t kMostStreamCases = 1'000;  // and steps
 
 struct Series {
   Measurement start;
@@ -77,7 +76,7 @@ Result<std::optional<Measurement>> measurementOf(const Json& json) {
   metadata.optional("repeat", m.repeat);
   MUSTER_CHECK_OK(r.status());
   MUSTER_CHECK_OK(metadata.status());
-  if (m.rank < 0 || m.rank >= kMostStreamRanks || m.repeat < 0)
+  if (m.rank < 0 || m.repeat < 0)
     return Error{ErrorCode::kUsage, "is no rank or no repeat", "measurement.metadata"};
   m.device = deviceOf(json);
   return std::optional<Measurement>(std::move(m));
@@ -225,7 +224,7 @@ Status stepArtifact(const Json& json, Stream& stream, ImportedFile& file) {
   MUSTER_TRY(const auto artifact, artifactIn(json));
   const auto& [kind, content] = artifact;
   if (kind == "testStepStart") {
-    if (stream.steps.size() >= kMostStreamSteps)
+    if (stream.steps.size() >= kMostStreamCases)
       return Error{ErrorCode::kUsage, "is one of too many steps", "testStepId"};
     if (!stream.steps.emplace(id, Step{}).second)
       return Error{ErrorCode::kUsage, "is a second step of this id", "testStepId"};
@@ -304,20 +303,29 @@ std::string errorOf(const Stream& stream, const Step& step) {
   return stream.status == "COMPLETE" ? "" : "the run ended as " + printable(stream.status, 40);
 }
 
-/// The values of one case of a step.
+/// The values of one case of a step. Its ranks on this node get the numbers from 0 on.
 void addCase(const std::string& name, const std::string& error, std::vector<Measurement> values,
              ImportedFile& file) {
   ImportedCase one{name, {}, {}, {}, error};
-  int ranks = 0;
-  for (const Measurement& m : values)
-    if (!m.device.empty() || m.rank > 0) ranks = std::max(ranks, m.rank + 1);
-  for (int rank = 0; rank < ranks; ++rank) one.devices.push_back(fmt::format("rank{}", rank));
+  std::map<int, size_t> ranks;
+  bool devices = false;  // else it is about the node
+  for (const Measurement& m : values) {
+    ranks.emplace(m.rank, 0);
+    devices = devices || m.rank > 0 || !m.device.empty();
+  }
+  for (auto& [rank, place] : ranks) {
+    place = one.devices.size();
+    one.devices.push_back(fmt::format("rank{}", rank));
+  }
   for (Measurement& m : values) {
-    if (!m.device.empty()) one.devices[static_cast<size_t>(m.rank)] = m.device;
-    one.metrics.insert(m.metric);
+    const size_t place = ranks[m.rank];
+    if (!m.device.empty()) one.devices[place] = m.device;
+    m.rank = static_cast<int>(place);
     m.caseId = name;
+    one.metrics.insert(m.metric);
     file.measurements.push_back(std::move(m));
   }
+  if (!devices) one.devices.clear();
   file.cases.push_back(std::move(one));
 }
 
@@ -367,7 +375,11 @@ Result<ImportedFile> readOcp(const Source& source) {
     const Status status = takeLine(json, stream, file);
     return status.ok() ? Status() : Status(refuseAt(source, line, status.error()));
   }));
-  for (const auto& [id, step] : stream.steps) addStep(stream, id, step, file);
+  for (const auto& [id, step] : stream.steps) {
+    addStep(stream, id, step, file);
+    if (file.cases.size() > kMostStreamCases)
+      return source.refuse("", fmt::format("it holds more than {} tests", kMostStreamCases));
+  }
   if (file.cases.empty()) file.cases.push_back({"run", {}, {}, {}, "the stream holds no step"});
   std::set<std::string> devices;
   for (const Measurement& m : file.measurements)

@@ -14,7 +14,7 @@ namespace muster::imports {
 namespace {
 
 constexpr uint64_t kMostNodeRanks = 1024;  // of a node
-constexpr size_t kMostNodes = 10'000;
+constexpr size_t kMostResults = 1'000;     // benchmarks times nodes
 constexpr std::string_view kReturnCode = "return_code";
 
 /// "gemm-flops:warm/bf16_tc_flops:3": benchmark "gemm-flops:warm", metric "bf16_tc_flops", rank 3.
@@ -87,7 +87,7 @@ struct Node {
   size_t line = 0;
   std::map<std::string, std::string> errors;                    ///< benchmark -> first error, or none
   std::map<std::string, std::map<std::string, size_t>> values;  ///< benchmark -> metric -> how many
-  std::vector<std::pair<ResultKey, double>> known;
+  std::map<std::string, std::vector<std::pair<ResultKey, double>>> known;  ///< by benchmark
   std::set<uint64_t> gpus;
   size_t others = 0;
 };
@@ -135,7 +135,7 @@ Status takeValue(const Source& source, const std::string& text, const Json& valu
     error = fmt::format("{} is {}", printable(text, 120), value.get<double>());
   if (key->kind() != "nccl-bw") node.gpus.insert(key->rank.value_or(0));
   ++node.values[key->benchmark][key->metric];
-  node.known.emplace_back(*key, value.get<double>());
+  node.known[key->benchmark].emplace_back(*key, value.get<double>());
   return {};
 }
 
@@ -146,7 +146,8 @@ Status readNode(const Source& source, const Json& json, size_t line, std::vector
   JsonReader r(json, "");
   r.read("node", node.name);
   if (Status status = r.status(); !status.ok()) return refuseAt(source, line, status.error());
-  if (nodes.size() >= kMostNodes) return source.refuse(line, fmt::format("more than {} nodes", kMostNodes));
+  if (nodes.size() >= kMostResults)
+    return source.refuse(line, fmt::format("more than {} nodes", kMostResults));
   for (const Node& other : nodes)
     if (other.name == node.name)
       return source.refuse(line, fmt::format("a second result of {}, after that in line {}",
@@ -180,8 +181,12 @@ void addCase(const Node& node, const std::string& benchmark, bool prefixed, Impo
   const std::vector<uint64_t> gpus(node.gpus.begin(), node.gpus.end());
   if (perGpu)
     for (const uint64_t gpu : gpus) one.devices.push_back(deviceOf(gpu));
-  for (const auto& [key, value] : node.known) {
-    if (key.benchmark != benchmark) continue;
+  const auto known = node.known.find(benchmark);
+  if (known == node.known.end()) {
+    file.cases.push_back(std::move(one));
+    return;
+  }
+  for (const auto& [key, value] : known->second) {
     Measurement m = *measurementOf(key, value, one.id);
     if (perGpu) {
       m.rank = static_cast<int>(std::find(gpus.begin(), gpus.end(), key.rank.value_or(0)) - gpus.begin());
@@ -209,9 +214,14 @@ Result<ImportedFile> readSuperBench(const Source& source) {
   std::set<std::string> benchmarks;
   for (const Node& node : nodes)
     for (const auto& [name, error] : node.errors) benchmarks.insert(name);
+  if (nodes.size() * benchmarks.size() > kMostResults)
+    return source.refuse(
+        "",
+        fmt::format("{} nodes have results of {} benchmarks, more than {} in all; import fewer nodes at once",
+                    nodes.size(), benchmarks.size(), kMostResults));
   for (const Node& node : nodes) {
     for (const std::string& benchmark : benchmarks) addCase(node, benchmark, nodes.size() > 1, file);
-    addOnce(file.hosts, node.name);
+    file.hosts.push_back(printable(node.name, 200));
     file.ranks += static_cast<int>(node.gpus.size());
     if (node.others > 0)
       file.notes.push_back(
