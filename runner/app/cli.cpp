@@ -188,9 +188,9 @@ CLI::App* addCheck(CLI::App& app, CheckOptions& o) {
       check->add_flag("--json", o.json, "print the result as one JSON object, for editors and scripts");
   check
       ->add_option("--schema", o.schema,
-                   "print the JSON Schema of such files, for editors: plan, profile, scenario, waivers")
+                   "print the JSON Schema of such files, for editors: plan, profile, scenario, waivers, requirements")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"plan", "profile", "scenario", "waivers"}))
+      ->check(CLI::IsMember({"plan", "profile", "scenario", "waivers", "requirements"}))
       ->excludes(json)
       ->excludes("plans");
   addPlugins(check, o.pluginFolders);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "kernels/sim/scenario/scenario.h"
+#include "reports/acceptance/requirements.h"
 #include "runner/app/commands/check_report.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
@@ -74,6 +75,7 @@ Result<int> exitCodeFor(const Status& status, bool allValid) {
 Result<Json> schemaOf(const CheckOptions& options) {
   if (options.schema == "scenario") return sim::scenarioSchema();
   if (options.schema == "waivers") return waiversSchema();
+  if (options.schema == "requirements") return requirementsSchema();
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
   if (options.schema == "profile") return profileSchema(catalog);
