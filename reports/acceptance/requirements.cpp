@@ -24,6 +24,8 @@ class RequirementsReader {
     root.text("name", result_.name);
     root.require("clause");
     std::vector<TomlTable> clauses = root.tables("clause");
+    if (const Json* list = root.raw("clause"); list != nullptr && list->is_array() && list->empty())
+      root.complain("clause", "it holds no clause, and would ask for nothing");
     if (clauses.size() > kMostClauses)
       root.complain("clause", fmt::format("{} clauses; at most {} are read", clauses.size(), kMostClauses));
     else
