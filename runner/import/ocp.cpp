@@ -76,7 +76,7 @@ Result<std::optional<Measurement>> measurementOf(const Json& json) {
   metadata.optional("repeat", m.repeat);
   MUSTER_CHECK_OK(r.status());
   MUSTER_CHECK_OK(metadata.status());
-  if (m.rank < 0 || m.repeat < 0)
+  if (m.rank < -1 || m.repeat < 0)
     return Error{ErrorCode::kUsage, "is no rank or no repeat", "measurement.metadata"};
   m.device = deviceOf(json);
   return std::optional<Measurement>(std::move(m));
@@ -303,30 +303,49 @@ std::string errorOf(const Stream& stream, const Step& step) {
   return stream.status == "COMPLETE" ? "" : "the run ended as " + printable(stream.status, 40);
 }
 
-/// The values of one case of a step. Its ranks on this node get the numbers from 0 on.
-void addCase(const std::string& name, const std::string& error, std::vector<Measurement> values,
+/// Ranks that measured the same metrics. A part that no rank worked on has the rank -1, and the node no
+/// device.
+struct Peers {
+  std::vector<std::string> devices;  ///< by rank; "": the node
+  std::vector<Measurement> values;
+};
+
+std::map<std::set<std::string>, Peers> peersOf(const std::vector<Measurement>& values) {
+  std::map<std::pair<int, std::string>, std::vector<Measurement>> byRank;
+  for (const Measurement& m : values) byRank[{m.rank, m.device}].push_back(m);
+  std::map<std::set<std::string>, Peers> all;
+  for (auto& [place, measured] : byRank) {
+    std::set<std::string> metrics;
+    for (const Measurement& m : measured) metrics.insert(m.metric);
+    Peers& peers = all[metrics];
+    for (Measurement& m : measured) {
+      m.rank = static_cast<int>(peers.devices.size());
+      peers.values.push_back(std::move(m));
+    }
+    peers.devices.push_back(place.second);
+  }
+  return all;
+}
+
+/// The values of one case of a step: each group of peers is a case of its own, because all its ranks must
+/// have all its metrics.
+void addCase(const std::string& name, const std::string& error, const std::vector<Measurement>& values,
              ImportedFile& file) {
-  ImportedCase one{name, {}, {}, {}, error};
-  std::map<int, size_t> ranks;
-  bool devices = false;  // else it is about the node
-  for (const Measurement& m : values) {
-    ranks.emplace(m.rank, 0);
-    devices = devices || m.rank > 0 || !m.device.empty();
+  if (values.empty()) file.cases.push_back({name, {}, {}, {}, error});
+  std::set<std::string> ids;
+  for (auto& [metrics, peers] : peersOf(values)) {
+    const std::string first = peers.devices.front().empty() ? "node" : printable(peers.devices.front(), 40);
+    std::string id = ids.empty() ? name : fmt::format("{} ({})", name, first);
+    if (!ids.insert(id).second) id = fmt::format("{} ({}, {})", name, first, ids.size());
+    ids.insert(id);
+    ImportedCase one{id, {}, metrics, peers.devices, error};
+    if (one.devices.size() == 1 && one.devices.front().empty()) one.devices.clear();
+    for (Measurement& m : peers.values) {
+      m.caseId = id;
+      file.measurements.push_back(std::move(m));
+    }
+    file.cases.push_back(std::move(one));
   }
-  for (auto& [rank, place] : ranks) {
-    place = one.devices.size();
-    one.devices.push_back(fmt::format("rank{}", rank));
-  }
-  for (Measurement& m : values) {
-    const size_t place = ranks[m.rank];
-    if (!m.device.empty()) one.devices[place] = m.device;
-    m.rank = static_cast<int>(place);
-    m.caseId = name;
-    one.metrics.insert(m.metric);
-    file.measurements.push_back(std::move(m));
-  }
-  if (!devices) one.devices.clear();
-  file.cases.push_back(std::move(one));
 }
 
 /// A step without values: what it says of its parts.
@@ -345,8 +364,8 @@ void addDiagnoses(const Step& step, const std::string& name, const std::string& 
     m.rank = rank++;
     values.push_back(std::move(m));
   }
-  addCase(name, error.empty() && values.empty() ? "it has neither a value nor a diagnosis" : error,
-          std::move(values), file);
+  addCase(name, error.empty() && values.empty() ? "it has neither a value nor a diagnosis" : error, values,
+          file);
 }
 
 void addStep(const Stream& stream, const std::string& id, const Step& step, ImportedFile& file) {
@@ -357,8 +376,8 @@ void addStep(const Stream& stream, const std::string& id, const Step& step, Impo
   std::map<std::string, std::vector<Measurement>> cases;
   for (const Measurement& m : step.values) cases[m.caseId].push_back(m);
   if (cases.empty()) return addDiagnoses(step, name, error, file);
-  for (auto& [caseId, values] : cases)
-    addCase(name + "/" + printable(caseId, 120), error, std::move(values), file);
+  for (const auto& [caseId, values] : cases)
+    addCase(name + "/" + printable(caseId, 120), error, values, file);
 }
 
 bool isOcp(const Source& source) {
