@@ -34,9 +34,10 @@ Result<std::vector<Value>> valuesOfTool(std::string_view output, const std::stri
     if (std::string fault = faultIn(m); !fault.empty())
       return Error{ErrorCode::kProtocol, fmt::format("the output of {} shows a fault: {}", file.tool, fault),
                    ""};
-    Value value{m.metric, metricOf(m.unit), m.labels, m.samples, ""};
+    Value value{m.metric, metricOf(m.unit), m.labels, m.samples, m.text};
     if (value.metric == nullptr)
-      return Error{ErrorCode::kInternal, "an importer gave a value without a unit", m.metric};
+      return Error{ErrorCode::kProtocol, "no metric has its unit, " + printable(m.unit, 40),
+                   printable(m.metric, 120)};
     // `name` is the metric here.
     if (auto job = value.labels.extract("name"); !job.empty()) value.labels["job"] = job.mapped();
     values.push_back(std::move(value));

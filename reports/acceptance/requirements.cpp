@@ -16,23 +16,21 @@ namespace {
 constexpr uint64_t kMaxRequirementsBytes = 1ull << 20;
 constexpr size_t kMostClauses = 1000;
 
+/// Reads, or describes, one document.
 class RequirementsReader {
  public:
-  explicit RequirementsReader(const TomlDocument& document)
-      : complaints_(document), root_(document, "", complaints_) {}
-
-  Result<Requirements> read() {
-    root_.schemaVersion("requirements");
-    root_.text("name", result_.name);
-    root_.require("clause");
-    std::vector<TomlTable> clauses;
-    if (root_.has("clause")) clauses = root_.tables("clause");
+  Requirements read(TomlTable& root) {
+    root.schemaVersion("requirements");
+    root.text("name", result_.name);
+    root.require("clause");
+    std::vector<TomlTable> clauses = root.tables("clause");
+    if (const Json* list = root.raw("clause"); list != nullptr && list->is_array() && list->empty())
+      root.complain("clause", "it holds no clause, and would ask for nothing");
     if (clauses.size() > kMostClauses)
-      root_.complain("clause", fmt::format("{} clauses; at most {} are read", clauses.size(), kMostClauses));
+      root.complain("clause", fmt::format("{} clauses; at most {} are read", clauses.size(), kMostClauses));
     else
       for (TomlTable& clause : clauses) readClause(clause);
-    root_.finish();
-    MUSTER_CHECK_OK(complaints_.status());
+    root.finish();
     return std::move(result_);
   }
 
@@ -46,6 +44,7 @@ class RequirementsReader {
     table.text("source", clause.source);
     table.texts("stages", clause.stages);
     table.texts("metrics", clause.metrics);
+    table.describeRule(schema::hasOneOf({"metrics", "stages"}));
     if (clause.stages.empty() && clause.metrics.empty())
       table.complain("", "a clause needs `metrics` or `stages`: what shows that it is met");
     if (table.has("where")) readLabels(table.table("where"), clause.where);
@@ -56,12 +55,10 @@ class RequirementsReader {
   }
 
   static void readLabels(TomlTable table, Labels& out) {
-    for (const std::string& key : table.keys({})) table.text(key.c_str(), out[key]);
+    for (const std::string& key : table.keys({{"", schema::text()}})) table.text(key.c_str(), out[key]);
     table.finish();
   }
 
-  Complaints complaints_;
-  TomlTable root_;
   Requirements result_;
   std::set<std::string> ids_;
 };
@@ -70,10 +67,18 @@ class RequirementsReader {
 
 Result<Requirements> parseRequirements(std::string_view text, const std::string& file) {
   MUSTER_TRY(const TomlDocument document, TomlDocument::parse(text, file));
-  MUSTER_TRY(Requirements requirements, RequirementsReader(document).read());
+  Complaints complaints(document);
+  TomlTable root(document, "", complaints);
+  Requirements requirements = RequirementsReader().read(root);
+  MUSTER_CHECK_OK(complaints.status());
   requirements.text = text;
   requirements.sha256 = sha256Hex(text);
   return requirements;
+}
+
+Json requirementsSchema() {
+  return schemaDocument("Muster requirements",
+                        describeTable([](TomlTable& root) { RequirementsReader().read(root); }));
 }
 
 Result<Requirements> readRequirements(const std::filesystem::path& path) {

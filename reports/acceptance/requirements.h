@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/json.h"
 #include "runner/core/result.h"
 #include "runner/metrics/measurement.h"
 
@@ -37,5 +38,8 @@ inline constexpr const char* kRequirementsFile = "requirements.toml";
 /// each with file:line:column.
 Result<Requirements> parseRequirements(std::string_view text, const std::string& file);
 Result<Requirements> readRequirements(const std::filesystem::path& path);
+
+/// The JSON Schema of these files.
+Json requirementsSchema();
 
 }  // namespace muster

@@ -19,18 +19,20 @@ constexpr size_t kMostNotes = 100;
 constexpr size_t kLongestName = 200;  // a record repeats it in each of its rows
 
 const std::vector<const Format*>& formats() {
-  static const std::vector<const Format*> all = {&kNcclTestsText, &kNcclTestsJson, &kNvbandwidth,
-                                                 &kDcgmDiag,      &kFio,           &kGpuBurn};
+  static const std::vector<const Format*> all = {&kNcclTestsText, &kNcclTestsJson, &kNvbandwidth, &kDcgmDiag,
+                                                 &kFio,           &kGpuBurn,       &kGpuFryer,    &kMllog,
+                                                 &kOcp,           &kSuperBench};
   return all;
 }
 
-/// JSON is told by its first character: what then is no JSON is damaged.
+/// JSON is told by its first character: what then is no JSON is damaged, unless its first line is.
 Result<Source> sourceOf(std::string_view text, const std::string& name) {
   Source source{name, text, std::nullopt};
   const std::string_view begin = trim(text);
   if (begin.empty()) return source.refuse("", "the file is empty");
   if (begin.front() != '{' && begin.front() != '[') return source;
   auto json = parseJson(text);
+  if (!json.ok() && firstJsonLine(source)) return source;
   if (!json.ok()) return source.refuse("", json.error().message);
   source.json = std::move(*json);
   return source;
@@ -84,6 +86,45 @@ Error Source::refuse(const std::string& place, const std::string& problem) const
   return {ErrorCode::kUsage, place.empty() ? problem : place + ": " + problem, printable(name, 300)};
 }
 
+Status eachJsonLine(const Source& source, const std::function<Status(const Json&, size_t)>& each) {
+  return eachLine(source.text, [&](std::string_view line, size_t number) -> Status {
+    if (trim(line).empty()) return {};
+    const auto json = parseJson(line);
+    if (!json.ok()) return source.refuse(number, json.error().message);
+    if (!json->is_object()) return source.refuse(number, "it is no JSON object");
+    return each(*json, number);
+  });
+}
+
+std::optional<Json> firstJsonLine(const Source& source) {
+  const std::string_view text = trim(source.text);
+  auto json = parseJson(text.substr(0, text.find('\n')));
+  if (!json.ok() || !json->is_object()) return std::nullopt;
+  return std::move(*json);
+}
+
+Error refuseAt(const Source& source, size_t line, const Error& error) {
+  return source.refuse(line, (error.where.empty() ? "" : error.where + ": ") + error.message);
+}
+
+bool isErrorLine(std::string_view line) {
+  constexpr std::string_view kSigns[] = {"Traceback (most recent call last)",
+                                         "panicked at",
+                                         "Segmentation fault",
+                                         "core dumped",
+                                         "CUDA error",
+                                         "CUDA_ERROR",
+                                         "CUBLAS_STATUS_",
+                                         "ncclUnhandledCudaError",
+                                         "NCCL error",
+                                         "ncclSystemError",
+                                         "ncclRemoteError",
+                                         "NVRM: Xid"};
+  return line.starts_with("Error: ") ||
+         std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [&](std::string_view sign) { return line.find(sign) != std::string_view::npos; });
+}
+
 std::vector<std::string_view> wordsOf(std::string_view line) {
   std::vector<std::string_view> words;
   while (true) {
@@ -127,6 +168,7 @@ namespace {
 
 const char* unitOf(std::string_view metric) {
   if (metric.ends_with("bandwidth")) return "B/s";
+  if (metric.ends_with("throughput")) return "FLOP/s";
   if (metric.ends_with("time") || metric.ends_with("latency")) return "s";
   if (metric.ends_with("operation_rate")) return "OP/s";
   return metric.ends_with("passed") ? "bool" : "count";

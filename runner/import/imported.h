@@ -36,7 +36,8 @@ struct ImportedFile {
   std::vector<std::string> deviceNames;  ///< their models, each once; empty: not told
   std::vector<ImportedCase> cases;
   std::vector<Measurement> measurements;  ///< metric, unit, labels, samples, case, device and rank alone
-  std::vector<std::string> notes;         ///< what the file holds and was not imported, and why
+  bool ownNames = false;  ///< the file names the metrics: those that no plugin has are no fault of the reader
+  std::vector<std::string> notes;  ///< what the file holds and was not imported, and why
 };
 
 /// Names of the formats that are read.

@@ -2,6 +2,7 @@
 // What all readers of formats share: a file's lines or its JSON, numbers, and errors with their place.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@ inline constexpr double kGiga = 1e9;  ///< of GB/s as these tools print it
 struct Source {
   std::string name;
   std::string_view text;
-  std::optional<Json> json;  ///< where the text is one JSON document
+  std::optional<Json> json;  ///< where the text is one JSON document, not several lines of JSON
 
   [[nodiscard]] Error refuse(size_t line, const std::string& problem) const;
   /// `place` is a path in the JSON; empty: the file as a whole.
@@ -45,6 +46,20 @@ Status eachLine(std::string_view text, F each) {
   }
   return {};
 }
+
+/// Calls `each(json, number)` for the JSON object of each line that is not empty. A line that holds none is
+/// refused.
+Status eachJsonLine(const Source& source, const std::function<Status(const Json&, size_t)>& each);
+
+/// The first line that is not empty, where it is a JSON object.
+std::optional<Json> firstJsonLine(const Source& source);
+
+/// A reader's error about the JSON of this line.
+Error refuseAt(const Source& source, size_t line, const Error& error);
+
+/// Whether a line of a log reports an error that no result survives: an exception, a signal, a failed call of
+/// CUDA or NCCL.
+bool isErrorLine(std::string_view line);
 
 /// The words of a line, between spaces and tabs.
 std::vector<std::string_view> wordsOf(std::string_view line);
@@ -73,5 +88,9 @@ extern const Format kNvbandwidth;
 extern const Format kDcgmDiag;
 extern const Format kFio;
 extern const Format kGpuBurn;
+extern const Format kGpuFryer;
+extern const Format kMllog;
+extern const Format kOcp;
+extern const Format kSuperBench;
 
 }  // namespace muster::imports

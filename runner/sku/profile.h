@@ -15,6 +15,8 @@
 
 namespace muster {
 
+struct Complaint;
+
 /// What a profile says of the devices it is for. Empty fields match anything; a profile needs at least one.
 struct SkuMatch {
   std::vector<std::string> pciIds;    ///< "10de:2330"
@@ -54,10 +56,10 @@ struct Profile {
 /// Where the profile that another one extends may lie, as NAME.toml: beside it, then in these folders.
 using ProfileFolders = std::vector<std::filesystem::path>;
 
-/// Reads one profile; every mistake is one line of the error, with file:line:column. Metrics are checked
-/// against the catalogue (name, unit) when one is given.
+/// Reads one profile; every mistake is one line of the error, with file:line:column, and in `found` with its
+/// parts. Metrics are checked against the catalogue (name, unit) when one is given.
 Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog,
-                            const ProfileFolders& folders = {});
+                            const ProfileFolders& folders = {}, std::vector<Complaint>* found = nullptr);
 
 /// The same from text; `path` only names it. Only a frozen text includes others: nothing is read from disk.
 Result<Profile> parseProfile(const std::string& text, const std::filesystem::path& path,
@@ -66,7 +68,8 @@ Result<Profile> parseProfile(const std::string& text, const std::filesystem::pat
 /// All profiles of a folder, by name. A damaged profile is an error, never left out.
 Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,
                                                     const Catalog* catalog,
-                                                    const ProfileFolders& folders = {});
+                                                    const ProfileFolders& folders = {},
+                                                    std::vector<Complaint>* found = nullptr);
 
 /// One device as the inventory reports it.
 struct DeviceFacts {

@@ -161,8 +161,9 @@ class Loader {
     const PluginSpec* plugin = catalog_->plugin(qualified.substr(0, dot));
     const TestSpec* test = plugin == nullptr ? nullptr : plugin->test(qualified.substr(dot + 1));
     if (test == nullptr)
-      params.complain(qualified, fmt::format("no plugin offers test \"{}\"{}", printable(qualified),
-                                             didYouMean(qualified, testNames())));
+      params.complain(qualified,
+                      Mistake::name(fmt::format("no plugin offers test \"{}\"", printable(qualified)),
+                                    qualified, testNames()));
     return test;
   }
 
@@ -186,13 +187,17 @@ class Loader {
     if (param == nullptr) {
       std::vector<std::string> known;
       for (const ParamSpec& p : spec->params) known.push_back(p.name);
-      values.complain(name, fmt::format("test {} has no parameter \"{}\"{}", test, printable(name),
-                                        didYouMean(name, known)));
+      values.complain(
+          name,
+          Mistake::name(fmt::format("test {} has no parameter \"{}\"", test, printable(name)), name, known));
       return;
     }
     auto converted = convertParam(*param, value);
-    if (!converted.ok())
-      values.complain(name, fmt::format("parameter `{}`: {}", name, converted.error().message));
+    if (converted.ok()) return;
+    Mistake mistake(fmt::format("parameter `{}`: {}", name, converted.error().message));
+    mistake.found = printable(dumpJson(value), 80);
+    mistake.required = requiredText(*param);
+    values.complain(name, mistake);
   }
 
   void readExpectations() {
@@ -201,7 +206,7 @@ class Loader {
     frame.origin = "profile " + profile_.name;
     frame.provenance = true;
     const auto complain = [&](const std::string& pointer, const Mistake& mistake) {
-      root_.complainAt(pointer, mistake.message);
+      root_.complainAt(pointer, mistake);
     };
     root_.raw("expectations");
     if (root_.describing()) {
@@ -268,7 +273,8 @@ std::vector<Expectation> replaced(const std::vector<Expectation>& base, std::vec
 /// Reads a profile and those that it extends.
 class Chain {
  public:
-  Chain(const Catalog* catalog, const ProfileFolders& folders) : catalog_(catalog), folders_(folders) {}
+  Chain(const Catalog* catalog, const ProfileFolders& folders, std::vector<Complaint>* found)
+      : catalog_(catalog), folders_(folders), found_(found) {}
 
   Result<Parsed> parse(const std::string& text, const fs::path& path, InputText::From from) {
     MUSTER_TRY(InputText input, InputText::of(text, path, kMaxProfileBytes, from));
@@ -284,6 +290,7 @@ class Chain {
     Complaints complaints(document);
     TomlTable root(document, "", complaints);
     Profile profile = Loader(document, catalog_, root).load();
+    if (found_ != nullptr) *found_ = complaints.sorted();
     MUSTER_CHECK_OK(complaints.status());
     if (base) {
       profile.base = base->profile.name;
@@ -344,22 +351,24 @@ class Chain {
 
   const Catalog* catalog_;
   const ProfileFolders& folders_;
+  std::vector<Complaint>* found_;
   std::vector<std::string> names_;  ///< of the profiles that are being read
 };
 
 Result<Profile> parse(const std::string& text, const fs::path& path, InputText::From from,
-                      const Catalog* catalog, const ProfileFolders& folders) {
-  MUSTER_TRY(Parsed parsed, Chain(catalog, folders).parse(text, path, from));
+                      const Catalog* catalog, const ProfileFolders& folders,
+                      std::vector<Complaint>* found = nullptr) {
+  MUSTER_TRY(Parsed parsed, Chain(catalog, folders, found).parse(text, path, from));
   return std::move(parsed.profile);
 }
 
 }  // namespace
 
 Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog,
-                            const ProfileFolders& folders) {
+                            const ProfileFolders& folders, std::vector<Complaint>* found) {
   auto text = readFile(path, kMaxProfileBytes);
   if (!text.ok()) return std::move(text).error().context("reading SKU profile");
-  return parse(*text, path, InputText::From::kDisk, catalog, folders);
+  return parse(*text, path, InputText::From::kDisk, catalog, folders, found);
 }
 
 Result<Profile> parseProfile(const std::string& text, const std::filesystem::path& path,
@@ -368,7 +377,8 @@ Result<Profile> parseProfile(const std::string& text, const std::filesystem::pat
 }
 
 Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,
-                                                    const Catalog* catalog, const ProfileFolders& folders) {
+                                                    const Catalog* catalog, const ProfileFolders& folders,
+                                                    std::vector<Complaint>* found) {
   std::error_code failure;
   std::filesystem::directory_iterator entries(folder, failure);
   if (failure)
@@ -377,7 +387,7 @@ Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path&
   std::map<std::string, Profile> profiles;
   for (const auto& entry : entries) {
     if (entry.path().extension() != ".toml") continue;
-    MUSTER_TRY(Profile profile, loadProfile(entry.path(), catalog, folders));
+    MUSTER_TRY(Profile profile, loadProfile(entry.path(), catalog, folders, found));
     std::string name = profile.name;
     auto [at, isNew] = profiles.emplace(name, std::move(profile));
     if (!isNew)

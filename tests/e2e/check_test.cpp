@@ -93,6 +93,24 @@ TEST(Check, AnErrorThatStopsTheCommandIsAnErrorOfTheObject) {
   ASSERT_GE(profile["errors"].size(), 2u) << profile;
   EXPECT_EQ(profile["errors"][1]["file"], (dir.path() / "skus/bad.toml").string()) << profile;
   EXPECT_TRUE(profile["errors"][1]["line"].is_number());
+  // Their parts are those of a plan's errors.
+  dir.write("skus/bad.toml",
+            "schema = 1\nname = \"bad\"\ndevice_count = \"eight\"\n[match]\nkind = \"gpus\"\n"
+            "[[expect]]\nmetric = \"compute.gemm_throughpt\"\nmin = 1\nsource = \"x\"\n"
+            "[params.\"compute.gemm\"]\nsize = \"big\"\nsice = 1\n");
+  const Json parts = checked({plan("quickstart.toml"), "--skus", (dir.path() / "skus").string()}, 2);
+  const auto partOf = [&](int line, const char* key) {
+    for (const Json& error : parts["errors"])
+      if (error["line"] == line && error.contains(key)) return error[key].get<std::string>();
+    return std::string();
+  };
+  EXPECT_EQ(partOf(3, "found"), "\"eight\"") << parts;
+  EXPECT_EQ(partOf(3, "required"), "a whole number, 0 to 1024");
+  EXPECT_EQ(partOf(5, "suggestion"), "gpu");
+  EXPECT_EQ(partOf(7, "suggestion"), "compute.gemm_throughput");
+  EXPECT_EQ(partOf(11, "found"), "\"big\"");
+  EXPECT_EQ(partOf(11, "required"), "a whole number from 1 to 131072");
+  EXPECT_EQ(partOf(12, "suggestion"), "size");
   EXPECT_EQ(checked({plan("quickstart.toml"), "--set", "nothing"}, 2)["files"], Json::array());
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "runner/core/json.h"
 #include "tests/e2e/muster.h"
 #include "tests/runner/import/import_samples.h"
@@ -182,6 +184,84 @@ TEST_F(Imported, APlanCanLimitWhatNoPluginMeasures) {
   EXPECT_EQ(good.exitCode, 0) << good.out << good.err;
   EXPECT_EQ(import(fioJson("2900000000"), {"--plan", plan.string()}).exitCode, 1);
   EXPECT_EQ(import(fioJson(), {"--sku", "host"}).exitCode, 3);
+}
+
+/// A throttled GPU that the tool tolerates, and GPUs that are all slow, which it cannot see.
+TEST_F(Imported, GpuFryersRatesAreJudgedByTheProfile) {
+  const auto eight = [](const std::string& rate, const std::string& throttled) {
+    std::string head, results;
+    for (int i = 0; i < 8; ++i) {
+      head += fmt::format("Detected GPU #{}: \"NVIDIA H100 80GB HBM3\" (x-{})\n", i, i);
+      results += fmt::format(
+          "GPU #{}: {} Gflops/s (min: 1, max: 2, dev: 3)\n Throttling HW: false, Thermal SW: {}, Thermal HW: "
+          "false\n",
+          i, rate, i == 3 ? throttled : "false");
+    }
+    return head + "Using precision(s):  BF16 \n" + results + "All GPUs seem healthy\n";
+  };
+  const auto good = import(eight("700000", "false"));
+  EXPECT_EQ(good.exitCode, 0) << good.out << good.err;
+  const auto slow = import(eight("500000", "false"));
+  EXPECT_EQ(slow.exitCode, 1) << slow.out << slow.err;
+  EXPECT_THAT(slow.out, HasSubstr("The tool said: All GPUs seem healthy"));
+  EXPECT_EQ(import(eight("700000", "true")).exitCode, 1);
+  EXPECT_EQ(import(gpuFryer()).exitCode, 1) << "two of eight GPUs";
+}
+
+TEST_F(Imported, ReturnCodesOfSuperBenchAndEndsOfMlperfRunsReject) {
+  EXPECT_EQ(import(superBench("node1", "650000", "33")).exitCode, 1);
+  EXPECT_EQ(import(superBench()).exitCode, 1) << "two of eight GPUs";
+  EXPECT_EQ(import(mllog(), {"--sku", "host"}).exitCode, 3);
+  EXPECT_EQ(import(mllog(mllogEnd("aborted")), {"--sku", "host"}).exitCode, 1);
+  const auto plan = dir_.write(
+      "train.toml",
+      "schema = 1\nname = \"train\"\nsku = \"host\"\nbackend = \"host\"\n[[stage]]\nname = \"mlperf\"\n"
+      "plugin = \"imported\"\ntest = \"tool\"\nscope = \"node\"\n[[stage.expect]]\nmetric = "
+      "\"imported.time\"\n"
+      "where = { name = \"resnet\" }\nmax = \"11m\"\nsource = \"contract\"\nremedy = \"none\"\n");
+  const auto inTime = import(mllog(), {"--plan", plan.string()});
+  EXPECT_EQ(inTime.exitCode, 0) << inTime.out << inTime.err;
+  const auto interrupted = import(mllog(""), {"--plan", plan.string()});
+  EXPECT_EQ(interrupted.exitCode, 3) << interrupted.out << interrupted.err;
+}
+
+/// Metric, labels, device and samples of what stages measured, in any order. No plugin has the number of
+/// devices that do not match: the runner counts them itself.
+std::multiset<std::string> measuredIn(const Record& record) {
+  std::multiset<std::string> all;
+  for (const StageRecord& stage : record.stages)
+    for (const Measurement& m : stage.measurements)
+      if (!m.metric.starts_with("imported.") && m.metric != "env.sku_mismatches")
+        all.insert(fmt::format("{} {} {} {} {}", m.metric, labelsText(m.labels), m.device,
+                               fmt::join(m.samples, ","), m.text));
+  return all;
+}
+
+TEST_F(Imported, AStreamOfMusterGivesItsMeasurementsAgain) {
+  const fs::path run = dir_.path() / "run", stream = dir_.path() / "stream.jsonl";
+  const std::string plan = (distDir() / "share/muster/plans/node-quick.toml").string();
+  ASSERT_EQ(
+      runMuster({"run", plan, "--simulate", scenario("h100x8-healthy"), "--out", run.string(), "--plain"})
+          .exitCode,
+      0);
+  ASSERT_EQ(runMuster({"report", (run / "record.json").string(), "--format", "ocp", "--out", stream.string()})
+                .exitCode,
+            0);
+  const std::string text = readWhole(stream);
+  const auto again = kept(text);
+  EXPECT_EQ(again.exitCode, 3) << again.out << again.err;
+  EXPECT_THAT(again.out, HasSubstr("no evidence of its own: SIMULATED"));
+  const auto measured = measuredIn(recordIn(run));
+  EXPECT_GT(measured.size(), 100u);
+  EXPECT_EQ(measuredIn(recordIn(out())), measured);
+  // Without the mark it is judged as the run was; cut short it is not.
+  std::string real = text;
+  for (size_t at; (at = real.find("SIMULATED")) != std::string::npos;) real.replace(at, 9, "simulated");
+  const std::vector<std::string> rules = {"--sku", "h100-sxm5-80gb", "--plan", plan};
+  const auto judged = import(real, rules);
+  EXPECT_EQ(judged.exitCode, 0) << judged.out << judged.err;
+  const auto interrupted = import(real.substr(0, real.rfind('\n', real.size() - 2) + 1), rules);
+  EXPECT_EQ(interrupted.exitCode, 3) << interrupted.out << interrupted.err;
 }
 
 /// Nothing takes an imported record for a run of a node.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kernels/sim/sim_inventory.h"
+#include "reports/acceptance/requirements.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/read/interrupted_run.h"
 #include "reports/fleet/render/fleet_html.h"
@@ -316,6 +317,15 @@ Samples waiverSamples() {
   return {{}, {}, {{{"schema", 1}, {"waiver", {waiver, part}}}}, DocumentFormat::kToml};
 }
 
+std::string checkRequirements(const std::string& text) {
+  const auto requirements = parseRequirements(text, "requirements.toml");
+  if (!requirements.ok()) return faultOf(requirements.error());
+  for (const Clause& clause : requirements->clauses)
+    if (clause.id.empty() || (clause.stages.empty() && clause.metrics.empty()))
+      return "a clause without evidence";
+  return requirements->clauses.empty() ? "requirements without a clause" : "";
+}
+
 /// What is read is also written, by `muster baseline learn`, and read again.
 std::string checkProfile(const std::string& text) {
   static const Catalog kCatalog = sampleCatalog();
@@ -447,6 +457,10 @@ const std::vector<Target>& targets() {
       {"fleet", checkKeptFleet, keptFleetSamples},
       {"journal", checkJournal, journalSamples},
       {"waiver", checkWaivers, waiverSamples},
+      {"requirements", checkRequirements,
+       [] {
+         return Samples{{}, {}, tomlDocuments("plans/requirements"), DocumentFormat::kToml};
+       }},
       {"profile", checkProfile,
        [] {
          return Samples{{}, {}, tomlDocuments("plans/skus"), DocumentFormat::kToml};

@@ -44,7 +44,9 @@ std::string checkImport(const std::string& text) {
 Samples importTextSamples() {
   NcclTable unchecked;
   unchecked.wrong = "N/A";
-  return {{NcclTable().text(), unchecked.text(), gpuBurn()},
+  return {{NcclTable().text(), unchecked.text(), gpuBurn(), gpuFryer(), mllog(),
+           superBench("a") + superBench("b"), ocpStream(ocpArtifacts(ocpSeries())),
+           ocpStream(ocpArtifacts({ocpDiagnosis("PASS")}))},
           {"nan",
            "inf",
            "1e400",
@@ -72,13 +74,24 @@ Samples importTextSamples() {
            "Tested 0 GPUs:",
            "# error: x\n",
            "all_gather_perf",
+           "GPU #0: ",
+           " Gflops/s",
+           ": true",
+           "panicked at",
+           ":::MLLOG ",
+           "\"run_stop\"",
+           "return_code",
+           ":1000",
+           "\"measurementSeriesEnd\"",
+           "\"sequenceNumber\": 1",
+           "null",
            "18446744073709551615"}};
 }
 
 Samples importJsonSamples() {
   std::vector<Json> documents;
   for (const std::string& text :
-       {ncclJson(), fioJson(),
+       {ncclJson(), fioJson(), superBench(),
         dcgmJson(dcgmResult(0, "Pass") + "," +
                  dcgmResult(1, "Fail", ", \"warnings\": [{\"warning\": \"x\"}]")),
         nvbandwidthJson(

@@ -53,7 +53,7 @@ USES = {
                    "reports/acceptance", "reports/html", "reports/junit", APP + "process", APP + "view", APP + "stage"],
     APP + "input": [CORE, SYSTEM, METRICS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/slurm", RECORD, "reports/fleet/read",
                     APP + "stage", APP + "node"],
-    APP + "prepare": [CORE, SYSTEM, METRICS, "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", FINDINGS, "kernels/sim/scenario", APP + "process", APP + "stage", APP + "input"],
+    APP + "prepare": [CORE, SYSTEM, METRICS, "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", FINDINGS, "runner/core/toml", "reports/acceptance", "kernels/sim/scenario", APP + "process", APP + "stage", APP + "input"],
     APP + "run": [CORE, SYSTEM, HOSTS, "runner/judge", "runner/dispatch", "runner/launcher", RECORD, APP + "process", APP + "node", APP + "input"],
     APP + "judge": [CORE, SYSTEM, METRICS, "runner/import", "runner/judge", "runner/dispatch", "runner/sku", RECORD, "runner/record/fold", "reports/terminal",
                     APP + "stage", APP + "node", APP + "input"],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON Schemas of plans, profiles, scenarios and waivers say what the readers of these files say.
+// The JSON Schemas of plans, profiles, scenarios, waivers and requirements say what the readers of these
+// files say.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <valijson/validator.hpp>
 
 #include "kernels/sim/scenario/scenario.h"
+#include "reports/acceptance/requirements.h"
 #include "runner/core/json_schema.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -91,7 +93,9 @@ const Kind& kind(const std::string& name) {
       {"scenario", sim::scenarioSchema(),
        [](const std::string& text) { return problemsOf(sim::parseScenario(text, "s.toml")); }},
       {"waivers", waiversSchema(),
-       [](const std::string& text) { return problemsOf(parseWaivers(text, "w.toml", 0)); }}};
+       [](const std::string& text) { return problemsOf(parseWaivers(text, "w.toml", 0)); }},
+      {"requirements", requirementsSchema(),
+       [](const std::string& text) { return problemsOf(parseRequirements(text, "r.toml")); }}};
   for (const Kind& each : kKinds)
     if (each.name == name) return each;
   throw std::logic_error(name);
@@ -111,8 +115,10 @@ struct File {
 
 std::vector<File> shippedFiles() {
   std::vector<File> files;
-  for (const auto& [folder, name] :
-       {std::pair{"plans", "plan"}, {"plans/skus", "profile"}, {"plans/scenarios", "scenario"}})
+  for (const auto& [folder, name] : {std::pair{"plans", "plan"},
+                                     {"plans/skus", "profile"},
+                                     {"plans/scenarios", "scenario"},
+                                     {"plans/requirements", "requirements"}})
     for (const auto& entry : fs::directory_iterator(testing::sourceDir() / folder))
       if (entry.path().extension() == ".toml") files.push_back({entry.path(), name});
   return files;
@@ -461,7 +467,7 @@ TEST(Schemas, ExplainEveryKeyOfAPlan) {
 /// The committed schemas, which editors read, are those of this build. MUSTER_WRITE_GOLDEN=1 writes them.
 TEST(Schemas, TheInstalledOnesAreUpToDate) {
   const char* write = std::getenv("MUSTER_WRITE_GOLDEN");
-  for (const char* name : {"plan", "profile", "scenario", "waivers"}) {
+  for (const char* name : {"plan", "profile", "scenario", "waivers", "requirements"}) {
     const fs::path path = testing::sourceDir() / "plans" / "schemas" / (std::string(name) + ".json");
     const std::string text = kind(name).schema.dump(-1, ' ', true) + "\n";
     if (write != nullptr && *write == '1')

@@ -10,10 +10,10 @@ namespace muster {
 
 Result<std::map<std::string, Profile>> allProfiles(const Tree& tree,
                                                    const std::vector<std::filesystem::path>& extra,
-                                                   const Catalog* catalog) {
-  MUSTER_TRY(auto profiles, loadProfiles(tree.plans / "skus", catalog));
+                                                   const Catalog* catalog, std::vector<Complaint>* found) {
+  MUSTER_TRY(auto profiles, loadProfiles(tree.plans / "skus", catalog, {}, found));
   for (const auto& folder : extra) {
-    MUSTER_TRY(auto more, loadProfiles(folder, catalog, {tree.plans / "skus"}));
+    MUSTER_TRY(auto more, loadProfiles(folder, catalog, {tree.plans / "skus"}, found));
     for (auto& [name, profile] : more) profiles.insert_or_assign(name, std::move(profile));
   }
   return profiles;

@@ -14,10 +14,12 @@
 namespace muster {
 
 /// The profiles that come along, and those of further folders, which take the place of one of equal name.
-/// `catalog` may be null: then metrics and labels are not held against it.
+/// `catalog` may be null: then metrics and labels are not held against it. `found`: the mistakes of a profile
+/// that is refused.
 Result<std::map<std::string, Profile>> allProfiles(const Tree& tree,
                                                    const std::vector<std::filesystem::path>& extra,
-                                                   const Catalog* catalog);
+                                                   const Catalog* catalog,
+                                                   std::vector<Complaint>* found = nullptr);
 
 /// Fails for the name of no profile, with the nearest; "auto" is one.
 Status checkSkuName(const std::string& sku, const std::map<std::string, Profile>& profiles);

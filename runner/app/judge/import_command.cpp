@@ -239,6 +239,29 @@ std::string differenceText(const ImportedFile& file, const StageRecord& stage) {
   return printable(fmt::format("the tool judges {}; Muster: {}", file.limits, why), 900);
 }
 
+/// Of a file that names its metrics itself: those that no plugin has are told in the log. A known one in
+/// another unit is refused.
+Status keepKnown(const Catalog& catalog, const std::string& path, ImportedFile& file) {
+  std::set<std::string> unknown;
+  for (const Measurement& m : file.measurements) {
+    const MetricSpec* spec = catalog.metric(m.metric);
+    if (spec == nullptr)
+      unknown.insert(m.metric);
+    else if (spec->unit != m.unit)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("{} is in \"{}\"; expected {}", m.metric, printable(m.unit, 40), spec->unit),
+                   printable(path, 300)};
+  }
+  std::erase_if(file.measurements, [&](const Measurement& m) { return unknown.contains(m.metric); });
+  for (ImportedCase& one : file.cases) {
+    std::erase_if(one.metrics, [&](const std::string& metric) { return unknown.contains(metric); });
+    if (one.metrics.empty() && one.error.empty()) one.error = "none of its values has a metric of a plugin";
+  }
+  for (const std::string& metric : unknown)
+    file.notes.push_back("left out, because no plugin has this metric: " + printable(metric, 120));
+  return {};
+}
+
 /// A file as it was read.
 struct ReadFile {
   ImportedFile content;
@@ -252,6 +275,7 @@ Result<std::vector<ReadFile>> readAll(const ImportRules& rules, const ImportOpti
     MUSTER_TRY(const std::string text, readFile(path, kLargestFile));
     ReadFile file{{}, path, sha256Hex(text), text.size()};
     MUSTER_TRY(file.content, importText(text, path, options.format));
+    if (file.content.ownNames) MUSTER_CHECK_OK(keepKnown(rules.catalog, path, file.content));
     MUSTER_CHECK_OK(checkDevices(rules, file.content, path));
     for (const ReadFile& other : files)
       if (other.sha256 == file.sha256)

@@ -19,7 +19,8 @@ Examples:
 
 constexpr const char* kImportExamples = R"(
 Formats (--format): nccl-tests (the table on standard output, 2.17 or newer), nccl-tests-json (-J FILE), nvbandwidth
-(--json), dcgm-diag (`dcgmi diag -j`), fio (--output-format=json) and gpu-burn (standard output).
+(--json), dcgm-diag (`dcgmi diag -j`), fio (--output-format=json), gpu-burn and gpu-fryer (standard output), superbench
+(results-summary.jsonl), ocp (OCP Test & Validation 2.0, also Muster's own) and mllog (lines ":::MLLOG" of MLPerf training).
 Values are compared with the limits of the SKU profile and the plan; the summary shows the tool's own result beside
 Muster's. A value without a limit blocks acceptance: the shipped GPU profiles limit all_reduce at 8 GiB, and
 all_gather, reduce_scatter and alltoall at 1 GiB, as the largest size and on all 8 GPUs of a node. The record is marked

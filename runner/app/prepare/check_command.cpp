@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "kernels/sim/scenario/scenario.h"
+#include "reports/acceptance/requirements.h"
 #include "runner/app/input/plan_input.h"
 #include "runner/app/prepare/check_report.h"
 #include "runner/app/prepare/prepare_options.h"
@@ -45,12 +46,12 @@ void printPlan(const CheckedPlan& plan) {
             valid.stages.size() == 1 ? "" : "s", plan.cases(), plan.cases() == 1 ? "" : "s");
 }
 
-/// Gives each plan to `use` as soon as it has been checked.
+/// Gives each plan to `use` as soon as it has been checked. `found`: mistakes of a profile, which stop it.
 template <typename F>
-Status checkEach(const CheckOptions& options, F use) {
+Status checkEach(const CheckOptions& options, std::vector<Complaint>& found, F use) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
-  MUSTER_TRY(const auto profiles, allProfiles(tree, options.skuFolders, &catalog));
+  MUSTER_TRY(const auto profiles, allProfiles(tree, options.skuFolders, &catalog, &found));
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets, profiles));
   for (const std::filesystem::path& path : options.plans) {
     CheckedPlan plan{path.string(), {}};
@@ -74,6 +75,7 @@ Result<int> exitCodeFor(const Status& status, bool allValid) {
 Result<Json> schemaOf(const CheckOptions& options) {
   if (options.schema == "scenario") return sim::scenarioSchema();
   if (options.schema == "waivers") return waiversSchema();
+  if (options.schema == "requirements") return requirementsSchema();
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
   if (options.schema == "profile") return profileSchema(catalog);
@@ -93,7 +95,8 @@ Result<int> checkCommand(const CheckOptions& options) {
   }
   CheckReport report;
   bool allValid = true;
-  const Status status = checkEach(options, [&](const CheckedPlan& plan) {
+  std::vector<Complaint> found;
+  const Status status = checkEach(options, found, [&](const CheckedPlan& plan) {
     allValid = allValid && plan.valid();
     if (options.json)
       report.add(plan);
@@ -101,7 +104,8 @@ Result<int> checkCommand(const CheckOptions& options) {
       printPlan(plan);
   });
   if (options.json) {
-    if (!status.ok()) report.add(status.error());
+    for (const Complaint& complaint : found) report.add(complaint);
+    if (!status.ok() && found.empty()) report.add(status.error());
     printJson(report.json(), 2);
   }
   return exitCodeFor(status, allValid);

@@ -62,6 +62,10 @@ void CheckReport::add(const CheckedPlan& plan) {
   files_.push_back(std::move(file));
 }
 
+void CheckReport::add(const Complaint& complaint) {
+  errors_.push_back(jsonOf({complaint.file, complaint.at.line, complaint.at.column}, complaint.mistake));
+}
+
 void CheckReport::add(const Error& error) {
   if (!error.where.empty()) {
     errors_.push_back(jsonOf(positionFrom(error.where), error.message));

@@ -6,6 +6,7 @@
 
 #include "runner/core/json.h"
 #include "runner/core/result.h"
+#include "runner/core/toml/toml_table.h"
 #include "runner/plan/plan.h"
 
 namespace muster {
@@ -26,7 +27,9 @@ struct CheckedPlan {
 class CheckReport {
  public:
   void add(const CheckedPlan& plan);
-  /// An error that stopped the command: a profile, a plugin, an option.
+  /// Of a profile.
+  void add(const Complaint& complaint);
+  /// An error that stopped the command: a plugin, an option, a file that cannot be read.
   void add(const Error& error);
   [[nodiscard]] Json json() const;
 

@@ -41,7 +41,6 @@ struct ExplainedPlan {
   std::optional<Profile> profile;  ///< none: it is known only once the devices are
   int devices = 1;
   int nodes = 1;
-  int ports = 1;                       ///< NICs of a node
   std::vector<ExplainedStage> stages;  ///< in the order in which they run
 };
 
@@ -67,6 +66,21 @@ void addTelemetry(const ExplainedPlan& on, const Catalog& catalog, StageEvidence
   evidence.caseMetrics.merge(beside.caseMetrics);
 }
 
+/// A node of a stage's group, as far as its time depends on it.
+EstimatedNode estimatedNode(const ExplainedPlan& on, int localRanks, int nodes) {
+  EstimatedNode node{localRanks, on.devices, nodes, 1, on.backend == "sim", {}, {}, 0};
+  if (on.profile) {
+    node.peaks = on.profile->peaks;
+    node.limits = on.profile->expectations;
+    node.memory = (on.profile->match.memoryMin + on.profile->match.memoryMax) / 2;
+  }
+  const PlanNetwork& network = on.plan.network;
+  addNetworkPeaks(network.rails, network.railBandwidth, static_cast<size_t>(on.devices), nodes, node.peaks);
+  if (const auto rails = node.peaks.find(kRails); rails != node.peaks.end())
+    node.ports = std::max(1, static_cast<int>(rails->second + 0.5));
+  return node;
+}
+
 Result<ExplainedStage> explainStage(const ExplainedPlan& on, const Stage& written, const Catalog& catalog) {
   const PluginSpec& plugin = *catalog.plugin(written.plugin);
   const TestSpec& test = *plugin.test(written.test);
@@ -87,8 +101,7 @@ Result<ExplainedStage> explainStage(const ExplainedPlan& on, const Stage& writte
   }
   if (cluster) explained.nodes = groupNodes(written, on.nodes);
   explained.ranks = local * explained.nodes;
-  explained.seconds =
-      estimatedSeconds(explained.stage, test, {local, on.devices, on.ports, on.backend == "sim"});
+  explained.seconds = estimatedSeconds(explained.stage, test, estimatedNode(on, local, explained.nodes));
   explained.evidence =
       expectedEvidence(explained.stage, plugin, test, on.backend, explained.ranks, explained.nodes, profile);
   explained.ownLimits = explained.evidence.expectations.size();
@@ -120,16 +133,6 @@ TotalEstimate totalOf(const std::vector<ExplainedStage>& stages) {
     if (!one.seconds) total.without.push_back(one.stage.name);
   }
   return total;
-}
-
-int portsOf(const ExplainedPlan& explained) {
-  std::map<std::string, double> peaks =
-      explained.profile ? explained.profile->peaks : std::map<std::string, double>();
-  const PlanNetwork& network = explained.plan.network;
-  addNetworkPeaks(network.rails, network.railBandwidth, static_cast<size_t>(explained.devices),
-                  explained.nodes, peaks);
-  const auto rails = peaks.find(kRails);
-  return rails == peaks.end() ? 1 : std::max(1, static_cast<int>(rails->second + 0.5));
 }
 
 Json toJson(const ExplainedPlan& explained) {
@@ -266,7 +269,6 @@ Result<int> explainCommand(const ExplainOptions& options) {
   explained.nodes = options.nodes;
   const int usual = explained.profile ? explained.profile->deviceCount : 0;
   explained.devices = options.devices > 0 ? options.devices : std::max(usual, 1);
-  explained.ports = portsOf(explained);
   for (const size_t i : executionOrder(explained.plan)) {
     MUSTER_TRY(auto stage, explainStage(explained, explained.plan.stages[i], catalog));
     explained.stages.push_back(std::move(stage));

@@ -26,8 +26,9 @@ constexpr const char* kExplainExamples = R"(
 Lists what the plan comes to: for each stage its test, ranks, cases and parameters, then each limit with where it is defined
 and where its value comes from, then the metrics that no limit is about. A limit holds for those measurements of its metric
 that carry its labels. The limits on devices that the inventory itself checks (their number, their match with the SKU) are not
-listed. Durations ("about 30s") add up the sampling times of the parameters; stages whose time depends on rates, such as
-collectives, have none. Exit code: 0, or 2 if the plan has an error.
+listed. Durations ("about 30s") add up the sampling times of the parameters, and the time that patterns, training and
+collectives take at the profile's rates; without a profile these have none. Starting processes and libraries comes on top.
+Exit code: 0, or 2 if the plan has an error.
 
 Examples:
   muster explain plans/node-full.toml --sku h100-sxm5-80gb
@@ -55,9 +56,9 @@ CLI::App* addCheck(CLI::App& app, CheckOptions& o) {
       check->add_flag("--json", o.json, "print the result as one JSON object, for editors and scripts");
   check
       ->add_option("--schema", o.schema,
-                   "print the JSON Schema of such files, for editors: plan, profile, scenario, waivers")
+                   "print the JSON Schema of such files, for editors: plan, profile, scenario, waivers, requirements")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"plan", "profile", "scenario", "waivers"}))
+      ->check(CLI::IsMember({"plan", "profile", "scenario", "waivers", "requirements"}))
       ->excludes(json)
       ->excludes("plans");
   addPluginFolders(check, o.pluginFolders);

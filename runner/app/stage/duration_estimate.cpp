@@ -23,20 +23,21 @@ bool isSeconds(const TestSpec& test, const char* name) {
   return param != nullptr && param->unit == "s";
 }
 
-/// How often a case samples: each metric over time, for each item of its lists and each peer.
+/// How often a case samples: each metric over time, for each item of its lists, each peer and each direction.
 double samplings(const Case& c, const TestSpec& test, const EstimatedNode& node) {
   double series = 0;
-  bool peers = false;
+  bool peers = false, directions = false;
   for (const MetricSpec& metric : test.metrics) {
     if (metric.series == Series::kNone) continue;
     ++series;
     peers = peers || contains(metric.labels, "peer");
+    directions = directions || contains(metric.labels, "direction");
   }
   double lists = 1;
   for (const ParamSpec& param : test.params)
     if (const auto at = c.params.find(param.name); at != c.params.end() && at->is_array())
       lists *= static_cast<double>(at->size());
-  return std::max(series, 1.0) * lists * (peers ? std::max(node.devices - 1, 0) : 1);
+  return std::max(series, 1.0) * lists * (peers ? std::max(node.devices - 1, 0) : 1) * (directions ? 2 : 1);
 }
 
 std::optional<double> sampled(const Case& c, const TestSpec& test, const EstimatedNode& node) {
@@ -64,7 +65,8 @@ std::optional<double> secondsOf(const Case& c, const TestSpec& test, const Estim
 std::optional<double> estimatedSeconds(const Stage& stage, const TestSpec& test, const EstimatedNode& node) {
   double sum = 0;
   for (const Case& c : stage.cases) {
-    const auto seconds = secondsOf(c, test, node);
+    auto seconds = secondsOf(c, test, node);
+    if (!seconds) seconds = workSeconds(stage, c, node);
     if (!seconds) return std::nullopt;
     sum += *seconds * stage.repeat;
   }

@@ -30,14 +30,35 @@ std::string rangeText(Range range, const std::string& unit) {
   return number(range.min) + " to " + number(range.max);
 }
 
-}  // namespace
-
-void Complaints::add(const std::string& pointer, const std::string& message) {
-  found_.push_back({document_.fileAt(pointer), document_.position(pointer), message});
+Mistake tableMistake(const Json& found) {
+  Mistake mistake("expected a table, found " + shown(found));
+  mistake.found = shown(found);
+  mistake.required = "a table";
+  return mistake;
 }
 
-Status Complaints::status() const {
-  if (found_.empty()) return {};
+Mistake versionMistake(const char* whose, int version) {
+  Mistake mistake(fmt::format("this Muster reads {} of schema 1, found {}", whose, version));
+  mistake.found = std::to_string(version);
+  mistake.required = "1";
+  return mistake;
+}
+
+/// "`key` must be REQUIRED, found VALUE"
+Mistake mustBe(const std::string& key, const std::string& required, const Json& value) {
+  Mistake mistake(fmt::format("`{}` must be {}, found {}", key, required, shown(value)));
+  mistake.found = shown(value);
+  mistake.required = required;
+  return mistake;
+}
+
+}  // namespace
+
+void Complaints::add(const std::string& pointer, Mistake mistake) {
+  found_.push_back({document_.fileAt(pointer), document_.position(pointer), std::move(mistake)});
+}
+
+std::vector<Complaint> Complaints::sorted() const {
   std::vector<Complaint> sorted = found_;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&own = document_.file()](const Complaint& a, const Complaint& b) {
@@ -45,9 +66,14 @@ Status Complaints::status() const {
                      return std::tie(aIncluded, a.file, a.at.line, a.at.column) <
                             std::tie(bIncluded, b.file, b.at.line, b.at.column);
                    });
+  return sorted;
+}
+
+Status Complaints::status() const {
+  if (found_.empty()) return {};
   std::vector<std::string> lines;
-  for (const Complaint& c : sorted)
-    lines.push_back(fmt::format("{}:{}:{}: {}", c.file, c.at.line, c.at.column, c.message));
+  for (const Complaint& c : sorted())
+    lines.push_back(fmt::format("{}:{}:{}: {}", c.file, c.at.line, c.at.column, c.mistake.message));
   return Error{ErrorCode::kUsage, join(lines, "\n"), ""};
 }
 
@@ -65,11 +91,11 @@ TomlTable::TomlTable(const TomlDocument& document, std::string pointer, Complain
   if (found.is_object())
     json_ = &found;
   else
-    complaints_.add(pointer_, "expected a table, found " + shown(found));
+    complaints_.add(pointer_, tableMistake(found));
 }
 
-void TomlTable::complain(const std::string& key, const std::string& message) {
-  complaints_.add(key.empty() ? pointer_ : pointerTo(pointer_, key), message);
+void TomlTable::complain(const std::string& key, Mistake mistake) {
+  complaints_.add(key.empty() ? pointer_ : pointerTo(pointer_, key), std::move(mistake));
 }
 
 void TomlTable::describe(const char* key, const Json& value) {
@@ -94,8 +120,7 @@ bool TomlTable::has(const char* key) {
 void TomlTable::schemaVersion(const char* whose) {
   int version = 0;
   require("schema");
-  if (integer("schema", {}, version) && version != 1)
-    complain("schema", fmt::format("this Muster reads {} of schema 1, found {}", whose, version));
+  if (integer("schema", {}, version) && version != 1) complain("schema", versionMistake(whose, version));
   describe("schema", {{"const", 1}});
 }
 
@@ -113,7 +138,7 @@ bool TomlTable::text(const char* key, std::string& out) {
   const Json* value = raw(key);
   if (value == nullptr) return false;
   if (!value->is_string() || trim(value->get<std::string>()).empty()) {
-    complain(key, fmt::format("`{}` must be a text that is not empty, found {}", key, shown(*value)));
+    complain(key, mustBe(key, "a text that is not empty", *value));
     return false;
   }
   out = value->get<std::string>();
@@ -130,7 +155,7 @@ bool TomlTable::choice(const char* key, const std::vector<std::string>& allowed,
     out = found;
     return true;
   }
-  complain(key, Mistake::choice(key, found, allowed).message);
+  complain(key, Mistake::choice(key, found, allowed));
   return false;
 }
 
@@ -158,7 +183,7 @@ bool TomlTable::texts(const char* key, std::vector<std::string>& out) {
   if (value == nullptr) return false;
   auto isGood = [](const Json& item) { return item.is_string() && !item.get<std::string>().empty(); };
   if (!value->is_array() || value->empty() || !std::all_of(value->begin(), value->end(), isGood)) {
-    complain(key, fmt::format("`{}` must be a list of texts, found {}", key, shown(*value)));
+    complain(key, mustBe(key, "a list of texts", *value));
     return false;
   }
   out = value->get<std::vector<std::string>>();
@@ -170,7 +195,7 @@ bool TomlTable::flag(const char* key, bool& out) {
   const Json* value = raw(key);
   if (value == nullptr) return false;
   if (!value->is_boolean()) {
-    complain(key, fmt::format("`{}` must be true or false, found {}", key, shown(*value)));
+    complain(key, mustBe(key, "true or false", *value));
     return false;
   }
   out = value->get<bool>();
@@ -185,8 +210,7 @@ bool TomlTable::integer(const char* key, Range range, int& out) {
   if (value == nullptr) return false;
   double number = value->is_number_integer() ? value->get<double>() : std::nan("");
   if (!(number >= range.min && number <= range.max)) {
-    complain(key, fmt::format("`{}` must be a whole number, {}, found {}", key, rangeText(range, ""),
-                              shown(*value)));
+    complain(key, mustBe(key, "a whole number, " + rangeText(range, ""), *value));
     return false;
   }
   out = static_cast<int>(number);
@@ -201,13 +225,16 @@ bool TomlTable::quantity(const char* key, const std::string& unit, Range range, 
   if (value->is_string()) {
     auto parsed = parseAs(value->get<std::string>(), unit);
     if (!parsed.ok()) {
-      complain(key, fmt::format("`{}`: {}", key, parsed.error().message));
+      Mistake mistake(fmt::format("`{}`: {}", key, parsed.error().message));
+      mistake.found = shown(*value);
+      mistake.required = rangeText(range, unit);
+      complain(key, mistake);
       return false;
     }
     number = *parsed;
   }
   if (!std::isfinite(number) || number < range.min || number > range.max) {
-    complain(key, fmt::format("`{}` must be {}, found {}", key, rangeText(range, unit), shown(*value)));
+    complain(key, mustBe(key, rangeText(range, unit), *value));
     return false;
   }
   out = number;
@@ -225,8 +252,7 @@ std::vector<TomlTable> TomlTable::tables(const char* key) {
   if (describing()) out.emplace_back(document_, pointerTo(pointer_, key), complaints_, &schema_->item(key));
   if (list == nullptr) return out;
   if (!list->is_array()) {
-    complain(key,
-             fmt::format("`{0}` must be a list of tables, written [[{0}]], found {1}", key, shown(*list)));
+    complain(key, mustBe(key, fmt::format("a list of tables, written [[{}]]", key), *list));
     return out;
   }
   std::string here = pointerTo(pointer_, key);
@@ -249,7 +275,7 @@ void TomlTable::finish() {
   std::vector<std::string> known(known_.begin(), known_.end());
   for (const auto& [key, value] : json_->items()) {
     if (known_.count(key) == 0)
-      complain(key, fmt::format("unknown key \"{}\"{}", printable(key), didYouMean(key, known)));
+      complain(key, Mistake::name(fmt::format("unknown key \"{}\"", printable(key)), key, known));
   }
 }
 

@@ -9,26 +9,30 @@
 #include <vector>
 
 #include "runner/core/json_schema.h"
+#include "runner/core/mistake.h"
 #include "runner/core/toml/toml_document.h"
 
 namespace muster {
 
-/// Every mistake found in one file, with its place.
+/// A mistake with its place.
+struct Complaint {
+  std::string file;
+  TextPosition at;
+  Mistake mistake;
+};
+
+/// Every mistake found in one file.
 class Complaints {
  public:
   explicit Complaints(const TomlDocument& document) : document_(document) {}
-  void add(const std::string& pointer, const std::string& message);
+  void add(const std::string& pointer, Mistake mistake);
   [[nodiscard]] bool empty() const { return found_.empty(); }
-  /// kUsage with one line "file:line:column: message" per mistake, in file order (of merged documents, the
-  /// first one's before those that it includes).
+  /// In file order: of merged documents, the first one's before those that it includes.
+  [[nodiscard]] std::vector<Complaint> sorted() const;
+  /// kUsage with one line "file:line:column: message" per mistake, in that order.
   [[nodiscard]] Status status() const;
 
  private:
-  struct Complaint {
-    std::string file;
-    TextPosition at;
-    std::string message;
-  };
   const TomlDocument& document_;
   std::vector<Complaint> found_;
 };
@@ -79,10 +83,10 @@ class TomlTable {
   /// For the schema: what must hold of several keys; schema::when(), schema::hasOneOf().
   void describeRule(const Json& rule);
 
-  void complain(const std::string& key, const std::string& message);
+  void complain(const std::string& key, Mistake mistake);
   /// The same of a value that may be anywhere in the document.
-  void complainAt(const std::string& pointer, const std::string& message) {
-    complaints_.add(pointer, message);
+  void complainAt(const std::string& pointer, Mistake mistake) {
+    complaints_.add(pointer, std::move(mistake));
   }
   [[nodiscard]] const std::string& pointer() const { return pointer_; }
   [[nodiscard]] const Json& json() const { return *json_; }

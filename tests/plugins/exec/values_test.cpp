@@ -155,7 +155,11 @@ TEST(ExecTool, EveryValueHasAUnitAndLabelsOfThisPlugin) {
        testing::nvbandwidthJson(testing::nvbandwidthTest("device_to_device_memcpy_write_ce", matrix, "3"))},
       {"dcgm-diag", testing::dcgmJson(testing::dcgmResult(0, "Pass") + "," + testing::dcgmResult(1, "Pass"))},
       {"fio", testing::fioJson()},
-      {"gpu-burn", testing::gpuBurn()}};
+      {"gpu-burn", testing::gpuBurn()},
+      {"gpu-fryer", testing::gpuFryer()},
+      {"mllog", testing::mllog()},
+      {"ocp", testing::ocpStream(testing::ocpArtifacts({testing::ocpDiagnosis("PASS")}))},
+      {"superbench", testing::superBench()}};
   EXPECT_EQ(outputs.size(), importFormats().size());
   for (const auto& [format, output] : outputs) {
     const auto values = valuesOfTool(output, format);

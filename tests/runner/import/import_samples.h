@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 namespace muster::testing {
 
@@ -118,6 +119,97 @@ inline std::string gpuBurn(const std::string& products = "1234", const std::stri
          "\n\tSummary at:   now\n\n" + progress(percent, products, errors) +
          "\nKilling processes with SIGTERM (soft kill)\ndone\n\nTested 2 GPUs:\n\tGPU 0: OK\n\tGPU 1: " +
          result + "\n";
+}
+
+/// gpu-fryer's output of two H100 in bf16: what it prints of the second.
+inline std::string gpuFryer(const std::string& rate = "705000", const std::string& throttled = "false",
+                            const std::string& verdict = "All GPUs seem healthy",
+                            const std::string& more = "") {
+  const auto result = [](int gpu, const std::string& mean, const std::string& thermal) {
+    return fmt::format(
+        "GPU #{}: {} Gflops/s (min: 1.00, max: 2.00, dev: 3.00)\n         Temperature: 61.00°C (min: 60.00, "
+        "max: 62.00)\n         Throttling HW: false, Thermal SW: {}, Thermal HW: false\n",
+        gpu, mean, thermal);
+  };
+  return "Detected GPU #0: \"NVIDIA H100 80GB HBM3\" (0a-1)\nDetected GPU #1: \"NVIDIA H100 80GB HBM3\" "
+         "(0a-2)\n"
+         "Using precision(s):  BF16 \nCreating random matrices\nMatrices created\n"
+         "GPU #0: Using 24576 MB out of 81000 MB\nGPU #1: Using 24576 MB out of 81000 MB\n"
+         "640 (703687 Gflops/s) - 641 (704786 Gflops/s) | Temperatures: 61°C - 60°C | Throttling: None - "
+         "None\n" +
+         more + result(0, "710000", "false") + result(1, rate, throttled) + verdict + "\nFreeing GPUs...\n";
+}
+
+/// One line of SuperBench's results-summary.jsonl: a node with two GPUs. `more` begins with a comma.
+inline std::string superBench(const std::string& node = "node1", const std::string& second = "650000.5",
+                              const std::string& code = "0", const std::string& more = "") {
+  return R"({"node": ")" + node + R"(", "gemm-flops/return_code": )" + code +
+         R"(, "gemm-flops/bf16_tc_flops:0": 655000, "gemm-flops/bf16_tc_flops:1": )" + second +
+         R"(, "mem-bw:near/return_code": 0, "mem-bw:near/h2d_bw:0": 51.5, "mem-bw:near/h2d_bw:1": 51.0, "nccl-bw:nvlink/return_code": 0, "nccl-bw:nvlink/allreduce_8589934592_busbw:0": 478.5, "kernel-launch/return_code": 0, "kernel-launch/event_time:0": 0.005, "monitor/gpu_temperature:0": 61)" +
+         more + "}\n";
+}
+
+/// One event of an MLPerf log.
+inline std::string mllogLine(const std::string& key, long millis, const std::string& value = "null",
+                             const std::string& metadata = "") {
+  return fmt::format(
+      ":::MLLOG {{\"namespace\": \"\", \"time_ms\": {}, \"event_type\": \"POINT_IN_TIME\", \"key\": \"{}\", "
+      "\"value\": {}, "
+      "\"metadata\": {{\"file\": \"train.py\", \"lineno\": 7{}}}}}\n",
+      millis, key, value, metadata);
+}
+inline std::string mllogEnd(const std::string& status = "success") {
+  return mllogLine("eval_accuracy", 1'700'000'590'000, "0.7591") +
+         mllogLine("run_stop", 1'700'000'600'500, "null", ", \"status\": \"" + status + "\"");
+}
+/// A run of ten minutes.
+inline std::string mllog(const std::string& end = mllogEnd()) {
+  return "0: starting\n" + mllogLine("submission_benchmark", 1'700'000'000'000, "\"resnet\"") +
+         "0: " + mllogLine("run_start", 1'700'000'000'500) + end;
+}
+
+/// A stream of OCP Test & Validation 2.0 with numbered lines.
+inline std::string ocpStream(const std::vector<std::string>& artifacts) {
+  std::string text =
+      R"({"schemaVersion": {"major": 2, "minor": 0}, "sequenceNumber": 0, "timestamp": "2026-01-01T00:00:00.000Z"})";
+  for (size_t i = 0; i < artifacts.size(); ++i)
+    text += fmt::format("\n{{{}, \"sequenceNumber\": {}, \"timestamp\": \"2026-01-01T00:00:00.000Z\"}}",
+                        artifacts[i], i + 1);
+  return text + "\n";
+}
+inline std::string ocpRun(const std::string& artifact) {
+  return R"("testRunArtifact": {)" + artifact + "}";
+}
+inline std::string ocpStep(const std::string& artifact) {
+  return R"("testStepArtifact": {"testStepId": "1", )" + artifact + "}";
+}
+inline const std::string kOcpStart = ocpRun(
+    R"("testRunStart": {"name": "diag", "version": "1.2", "dutInfo": {"dutInfoId": "node", "name": "node1", "hardwareInfos": [{"hardwareInfoId": "gpu0", "name": "NVIDIA H100 80GB HBM3"}]}})");
+inline const std::string kOcpEnd = ocpRun(R"("testRunEnd": {"status": "COMPLETE", "result": "PASS"})");
+/// The artifacts of a run with one step. `inner` lies between the step's start and its end.
+inline std::vector<std::string> ocpArtifacts(const std::vector<std::string>& inner,
+                                             const std::string& last = kOcpEnd) {
+  std::vector<std::string> all = {kOcpStart, ocpStep(R"("testStepStart": {"name": "gemm"})")};
+  all.insert(all.end(), inner.begin(), inner.end());
+  all.push_back(ocpStep(R"("testStepEnd": {"status": "COMPLETE"})"));
+  if (!last.empty()) all.push_back(last);
+  return all;
+}
+/// A series of two samples with Muster's metadata.
+inline std::vector<std::string> ocpSeries(const std::string& value = "600e12",
+                                          const std::string& count = "2") {
+  return {
+      ocpStep(
+          R"("measurementSeriesStart": {"measurementSeriesId": "s0", "name": "compute.gemm_throughput", "unit": "FLOP/s", "hardwareInfoId": "gpu0", "metadata": {"case": "gemm[dtype=bf16]", "labels": {"dtype": "bf16", "size": "8192", "device": "gpu0"}, "rank": 0, "attempt": 1, "repeat": 0}})"),
+      ocpStep(R"("measurementSeriesElement": {"measurementSeriesId": "s0", "index": 0, "value": )" + value +
+              R"(, "timestamp": "2026-01-01T00:00:00.000Z"})"),
+      ocpStep(
+          R"("measurementSeriesElement": {"measurementSeriesId": "s0", "index": 1, "value": 610e12, "timestamp": "2026-01-01T00:00:00.000Z"})"),
+      ocpStep(R"("measurementSeriesEnd": {"measurementSeriesId": "s0", "totalCount": )" + count + "}")};
+}
+inline std::string ocpDiagnosis(const std::string& type, const std::string& device = "gpu0") {
+  return ocpStep(R"("diagnosis": {"verdict": "gemm", "type": ")" + type + R"(", "hardwareInfoId": ")" +
+                 device + R"("})");
 }
 
 }  // namespace muster::testing

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runner/import/imported.h"
 #include "tests/runner/import/import_samples.h"
+#include "tests/runner/import/imported_values.h"
 
 namespace muster::testing {
 namespace {
@@ -12,31 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-ImportedFile imported(const std::string& text) {
-  auto file = importText(text, "file", "");
-  EXPECT_TRUE(file.ok()) << file.error().text();
-  return file.ok() ? *file : ImportedFile();
-}
-
-std::string refusal(const std::string& text, const std::string& format = "") {
-  const auto file = importText(text, "file", format);
-  EXPECT_FALSE(file.ok()) << text.substr(0, 500);
-  return file.ok() ? "" : file.error().text();
-}
-
-std::vector<Measurement> valuesOf(const ImportedFile& file, const std::string& metric) {
-  std::vector<Measurement> found;
-  for (const Measurement& m : file.measurements)
-    if (m.metric == metric) found.push_back(m);
-  return found;
-}
-
-std::string changed(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
 
 TEST(Import, NamesTheFormatsItKnows) {
   EXPECT_THAT(refusal("hello\n"), HasSubstr("its format is not known; Muster imports nccl-tests, "));

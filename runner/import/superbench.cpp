@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// SuperBench's results-summary.jsonl: one object for each node, with "benchmark[:annotation]/metric[:rank]"
+// as keys. SuperBench exits with 0 although benchmarks failed: their return codes count here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "runner/core/text.h"
+#include "runner/import/source.h"
+
+namespace muster::imports {
+namespace {
+
+constexpr uint64_t kMostNodeRanks = 1024;  // of a node
+constexpr size_t kMostResults = 1'000;     // benchmarks times nodes
+constexpr std::string_view kReturnCode = "return_code";
+
+/// "gemm-flops:warm/bf16_tc_flops:3": benchmark "gemm-flops:warm", metric "bf16_tc_flops", rank 3.
+struct ResultKey {
+  std::string benchmark, metric;
+  std::optional<uint64_t> rank;
+
+  /// Without its annotation: "gemm-flops".
+  [[nodiscard]] std::string_view kind() const {
+    return std::string_view(benchmark).substr(0, benchmark.find(':'));
+  }
+};
+
+/// A value in GFLOP/s or GB/s that Muster measures, too.
+struct SharedMetric {
+  const char* kind;
+  const char* name;
+  const char* metric;
+  const char* label;
+  const char* value;
+};
+constexpr SharedMetric kSharedMetrics[] = {
+    {"gemm-flops", "fp64_tc_flops", "compute.gemm_throughput", "dtype", "f64"},
+    {"gemm-flops", "fp32_flops", "compute.gemm_throughput", "dtype", "f32"},
+    {"gemm-flops", "tf32_tc_flops", "compute.gemm_throughput", "dtype", "tf32"},
+    {"gemm-flops", "fp16_tc_flops", "compute.gemm_throughput", "dtype", "f16"},
+    {"gemm-flops", "bf16_tc_flops", "compute.gemm_throughput", "dtype", "bf16"},
+    {"mem-bw", "h2d_bw", "memory.host_to_device_bandwidth", "engine", "copy_engine"},
+    {"mem-bw", "d2h_bw", "memory.device_to_host_bandwidth", "engine", "copy_engine"}};
+
+/// Collectives as nccl-bw names them: "allreduce_8589934592_busbw".
+constexpr std::pair<const char*, const char*> kCollectives[] = {
+    {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
+    {"broadcast", "broadcast"},  {"reduce", "reduce"},        {"alltoall", "alltoall"}};
+
+std::optional<ResultKey> keyOf(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (slash == 0 || slash == std::string::npos || slash + 1 == text.size()) return std::nullopt;
+  ResultKey key{text.substr(0, slash), text.substr(slash + 1), std::nullopt};
+  const size_t colon = key.metric.rfind(':');
+  if (colon == std::string::npos) return key;
+  key.rank = wholeNumber(std::string_view(key.metric).substr(colon + 1));
+  if (key.rank) key.metric.resize(colon);
+  return key;
+}
+
+/// A measurement without its value; nothing where Muster measures nothing of the kind.
+std::optional<Measurement> measurementOf(const ResultKey& key, double value, const std::string& caseId) {
+  for (const SharedMetric& known : kSharedMetrics)
+    if (key.kind() == known.kind && key.metric == known.name) {
+      Measurement m = valueOf(known.metric, {{known.label, known.value}}, value * kGiga, caseId);
+      if (std::string_view(known.kind) == "mem-bw")
+        m.labels["numa"] = "near";  // it binds to the GPU's NUMA node
+      return m;
+    }
+  if (key.kind() != "nccl-bw") return std::nullopt;
+  const std::vector<std::string> parts = split(key.metric, '_');
+  const auto op = std::find_if(std::begin(kCollectives), std::end(kCollectives),
+                               [&](const auto& one) { return parts.front() == one.first; });
+  if (parts.size() != 3 || parts[2] != "busbw" || op == std::end(kCollectives) || !wholeNumber(parts[1]))
+    return std::nullopt;
+  // How many ranks took part is not told, so no profile's limit for so many applies.
+  return valueOf("collective.bus_bandwidth", {{"op", op->second}, {"bytes", parts[1]}}, value * kGiga,
+                 caseId);
+}
+
+/// What one node tells.
+struct Node {
+  std::string name;
+  size_t line = 0;
+  std::map<std::string, std::string> errors;                    ///< benchmark -> first error, or none
+  std::map<std::string, std::map<std::string, size_t>> values;  ///< benchmark -> metric -> how many
+  std::map<std::string, std::vector<std::pair<ResultKey, double>>> known;  ///< by benchmark
+  std::set<uint64_t> gpus;
+  size_t others = 0;
+};
+
+void takeReturnCode(const ResultKey& key, const Json& value, Node& node, ImportedFile& file) {
+  std::string& error = node.errors[key.benchmark];
+  if (value.is_number() && value.get<double>() == 0) return;
+  ++file.failures;
+  if (error.empty()) error = "its return code is " + printable(dumpJson(value), 40);
+}
+
+/// "gpu-burn/gpu_3_pass" and "gpu-burn/abort", beside a return code of 0.
+void takeOwnVerdict(const ResultKey& key, double value, const Node& node, ImportedFile& file) {
+  const bool failed = (key.metric.ends_with("_pass") && value == 0) || (key.metric == "abort" && value != 0);
+  if (!failed) return;
+  ++file.failures;
+  file.notes.push_back(fmt::format("{}: {} {} is {}", printable(node.name, 80), printable(key.benchmark, 80),
+                                   printable(key.metric, 80), value));
+}
+
+Status takeValue(const Source& source, const std::string& text, const Json& value, Node& node,
+                 ImportedFile& file) {
+  const auto key = keyOf(text);
+  // "monitor/..." and "node" are of no benchmark.
+  if (!key || key->benchmark == "monitor") return {};
+  if (key->rank.value_or(0) >= kMostNodeRanks)
+    return source.refuse(node.line, "a rank that is none: " + printable(text, 120));
+  if (key->metric == kReturnCode) {
+    takeReturnCode(*key, value, node, file);
+    return {};
+  }
+  std::string& error = node.errors[key->benchmark];
+  const bool known = measurementOf(*key, 1, "").has_value();
+  if (!value.is_number() || !std::isfinite(value.get<double>())) {
+    if (error.empty())
+      error = fmt::format("{} is {}, no number", printable(text, 120), printable(dumpJson(value), 40));
+    return {};
+  }
+  if (!known) {
+    ++node.others;
+    takeOwnVerdict(*key, value.get<double>(), node, file);
+    return {};
+  }
+  if (value.get<double>() <= 0 && error.empty())
+    error = fmt::format("{} is {}", printable(text, 120), value.get<double>());
+  if (key->kind() != "nccl-bw") node.gpus.insert(key->rank.value_or(0));
+  ++node.values[key->benchmark][key->metric];
+  node.known[key->benchmark].emplace_back(*key, value.get<double>());
+  return {};
+}
+
+Status readNode(const Source& source, const Json& json, size_t line, std::vector<Node>& nodes,
+                ImportedFile& file) {
+  Node node;
+  node.line = line;
+  JsonReader r(json, "");
+  r.read("node", node.name);
+  if (Status status = r.status(); !status.ok()) return refuseAt(source, line, status.error());
+  if (nodes.size() >= kMostResults)
+    return source.refuse(line, fmt::format("more than {} nodes", kMostResults));
+  for (const Node& other : nodes)
+    if (other.name == node.name)
+      return source.refuse(line, fmt::format("a second result of {}, after that in line {}",
+                                             printable(node.name, 80), other.line));
+  for (const auto& [key, value] : json.items()) MUSTER_CHECK_OK(takeValue(source, key, value, node, file));
+  nodes.push_back(std::move(node));
+  return {};
+}
+
+/// Why a benchmark has no result on a node, whatever its return code says; empty: it has one.
+std::string errorOf(const Node& node, const std::string& benchmark) {
+  const auto told = node.errors.find(benchmark);
+  if (told == node.errors.end()) return fmt::format("{} has no result of it", printable(node.name, 80));
+  if (!told->second.empty()) return told->second;
+  const auto values = node.values.find(benchmark);
+  if (values == node.values.end()) return "";
+  for (const auto& [metric, count] : values->second)
+    if (!benchmark.starts_with("nccl-bw") && count < node.gpus.size())
+      return fmt::format("{} has a value on {} of {} GPUs", printable(metric, 80), count, node.gpus.size());
+  return "";
+}
+
+void addCase(const Node& node, const std::string& benchmark, bool prefixed, ImportedFile& file) {
+  ImportedCase one;
+  one.id = (prefixed ? printable(node.name, 80) + "/" : "") + printable(benchmark, 80);
+  one.error = errorOf(node, benchmark);
+  const auto deviceOf = [&](uint64_t gpu) {
+    return (prefixed ? printable(node.name, 80) + ":" : "") + fmt::format("gpu{}", gpu);
+  };
+  const bool perGpu = !benchmark.starts_with("nccl-bw") && node.values.contains(benchmark);
+  const std::vector<uint64_t> gpus(node.gpus.begin(), node.gpus.end());
+  if (perGpu)
+    for (const uint64_t gpu : gpus) one.devices.push_back(deviceOf(gpu));
+  const auto known = node.known.find(benchmark);
+  if (known == node.known.end()) {
+    file.cases.push_back(std::move(one));
+    return;
+  }
+  for (const auto& [key, value] : known->second) {
+    Measurement m = *measurementOf(key, value, one.id);
+    if (perGpu) {
+      m.rank = static_cast<int>(std::find(gpus.begin(), gpus.end(), key.rank.value_or(0)) - gpus.begin());
+      m.device = m.labels["device"] = deviceOf(key.rank.value_or(0));
+    }
+    one.metrics.insert(m.metric);
+    file.measurements.push_back(std::move(m));
+  }
+  file.cases.push_back(std::move(one));
+}
+
+bool isSuperBench(const Source& source) {
+  const std::optional<Json> first = source.json ? source.json : firstJsonLine(source);
+  if (!first || !holds(*first, "node") || !(*first)["node"].is_string()) return false;
+  return std::any_of(first->begin(), first->end(), [](const Json& value) { return value.is_number(); }) &&
+         std::any_of(first->items().begin(), first->items().end(),
+                     [](const auto& item) { return keyOf(item.key()).has_value(); });
+}
+
+Result<ImportedFile> readSuperBench(const Source& source) {
+  ImportedFile file;
+  std::vector<Node> nodes;
+  MUSTER_CHECK_OK(eachJsonLine(
+      source, [&](const Json& json, size_t line) { return readNode(source, json, line, nodes, file); }));
+  std::set<std::string> benchmarks;
+  for (const Node& node : nodes)
+    for (const auto& [name, error] : node.errors) benchmarks.insert(name);
+  if (nodes.size() * benchmarks.size() > kMostResults)
+    return source.refuse(
+        "",
+        fmt::format("{} nodes have results of {} benchmarks, more than {} in all; import fewer nodes at once",
+                    nodes.size(), benchmarks.size(), kMostResults));
+  for (const Node& node : nodes) {
+    for (const std::string& benchmark : benchmarks) addCase(node, benchmark, nodes.size() > 1, file);
+    file.hosts.push_back(printable(node.name, 200));
+    file.ranks += static_cast<int>(node.gpus.size());
+    if (node.others > 0)
+      file.notes.push_back(
+          fmt::format("{}: {} values have no metric of Muster's", printable(node.name, 80), node.others));
+  }
+  if (file.cases.empty()) file.cases.push_back({"superbench", {}, {}, {}, "the file holds no benchmark"});
+  file.tool = "SuperBench";
+  file.limits = "return codes and tests of its own, and no rate";
+  file.verdict = file.failures > 0 ? ToolVerdict::kFailed : ToolVerdict::kPassed;
+  file.said = file.failures > 0 ? fmt::format("{} return codes or tests failed", file.failures)
+                                : "every return code is 0";
+  return file;
+}
+
+}  // namespace
+
+const Format kSuperBench = {"superbench", isSuperBench, readSuperBench};
+
+}  // namespace muster::imports

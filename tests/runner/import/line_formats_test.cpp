@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpu-fryer, SuperBench and MLPerf logs: what is read of them, which files are refused, and what their tools
+// let pass.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runner/import/import_samples.h"
+#include "tests/runner/import/imported_values.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Every beginning of a text that ends with a line is refused, or its case is an error: an interrupted file
+/// never passes. `whole` such beginnings lack nothing that counts.
+void expectTruncationIsNoticed(const std::string& text, size_t needed) {
+  for (size_t end = text.find('\n'); end != std::string::npos && end + 1 < needed;
+       end = text.find('\n', end + 1)) {
+    const auto file = importText(text.substr(0, end + 1), "file", "");
+    if (!file.ok()) continue;
+    const bool open = std::any_of(file->cases.begin(), file->cases.end(),
+                                  [](const ImportedCase& one) { return !one.error.empty(); });
+    EXPECT_TRUE(open) << text.substr(0, end + 1);
+  }
+}
+
+TEST(ImportGpuFryer, RatesAreThoseOfMustersStressTest) {
+  const ImportedFile file = imported(gpuFryer());
+  EXPECT_EQ(file.format, "gpu-fryer");
+  EXPECT_EQ(file.verdict, ToolVerdict::kPassed);
+  EXPECT_EQ(file.ranks, 2);
+  EXPECT_THAT(file.deviceNames, ElementsAre("NVIDIA H100 80GB HBM3"));
+  EXPECT_EQ(file.cases.at(0).error, "");
+  const auto rates = valuesOf(file, "compute.sustained_throughput");
+  ASSERT_EQ(rates.size(), 2u);
+  EXPECT_EQ(rates[1].labels, (Labels{{"dtype", "bf16"}, {"device", "gpu1"}}));
+  EXPECT_THAT(rates[1].samples, ElementsAre(705e12));
+}
+
+/// It has no absolute limit, tolerates throttling by an option, and calls GPUs healthy that did nothing.
+TEST(ImportGpuFryer, WhatItLetsPassDoesNotPassHere) {
+  EXPECT_EQ(imported(gpuFryer("0")).cases.at(0).error, "gpu1 computed nothing");
+  EXPECT_THAT(valuesOf(imported(gpuFryer("705000", "true")), "imported.test_passed").at(1).samples,
+              ElementsAre(0));
+  EXPECT_EQ(
+      imported(gpuFryer("705000", "false", "Some GPUs are not healthy. Reasons:\n  - GPU 1 - slow")).failures,
+      1);
+  EXPECT_THAT(
+      imported(gpuFryer("705000", "false", "All GPUs seem healthy", "thread 'tokio' panicked at main.rs:9\n"))
+          .cases.at(0)
+          .error,
+      HasSubstr("panicked"));
+}
+
+TEST(ImportGpuFryer, DamagedFilesAreRefusedWithTheirLine) {
+  const std::string text = gpuFryer();
+  expectTruncationIsNoticed(text, text.find("Freeing"));
+  EXPECT_THAT(refusal(changed(text, "705000 Gflops", "nan Gflops")), HasSubstr("file:12: no result"));
+  EXPECT_THAT(refusal(changed(text, "GPU #1: 7", "GPU #0: 7")),
+              HasSubstr("file:12: a second result of GPU 0"));
+  EXPECT_THAT(refusal(changed(text, "Detected GPU #1", "Detected GPU #2")), HasSubstr("file:2: no GPU"));
+  EXPECT_THAT(refusal(changed(text, "BF16", "FP3")), HasSubstr("file:3: unknown precision FP3"));
+}
+
+TEST(ImportSuperBench, ValuesOfKnownBenchmarksAreMusters) {
+  const ImportedFile file = imported(superBench());
+  EXPECT_EQ(file.format, "superbench");
+  EXPECT_EQ(file.verdict, ToolVerdict::kPassed);
+  EXPECT_EQ(file.ranks, 2);
+  EXPECT_THAT(file.hosts, ElementsAre("node1"));
+  for (const ImportedCase& one : file.cases) EXPECT_EQ(one.error, "") << one.id;
+  const auto gemm = valuesOf(file, "compute.gemm_throughput");
+  ASSERT_EQ(gemm.size(), 2u);
+  EXPECT_EQ(gemm[1].labels, (Labels{{"dtype", "bf16"}, {"device", "gpu1"}}));
+  EXPECT_THAT(gemm[1].samples, ElementsAre(650000.5e9));
+  EXPECT_THAT(valuesOf(file, "memory.host_to_device_bandwidth").at(0).samples, ElementsAre(51.5e9));
+  EXPECT_EQ(valuesOf(file, "collective.bus_bandwidth").at(0).labels,
+            (Labels{{"op", "all_reduce"}, {"bytes", "8589934592"}}));
+  EXPECT_THAT(file.notes, Contains("node1: 1 values have no metric of Muster's"));
+}
+
+TEST(ImportSuperBench, NodesAreCasesOfTheirOwn) {
+  const ImportedFile file = imported(superBench("a") + superBench("b"));
+  EXPECT_THAT(file.hosts, ElementsAre("a", "b"));
+  EXPECT_EQ(file.ranks, 4);
+  EXPECT_EQ(valuesOf(file, "compute.gemm_throughput").at(3).device, "b:gpu1");
+}
+
+std::string firstError(const ImportedFile& file) {
+  for (const ImportedCase& one : file.cases)
+    if (!one.error.empty()) return one.id + ": " + one.error;
+  return "";
+}
+
+/// It exits with 0 whatever its benchmarks returned.
+TEST(ImportSuperBench, WhatItLetsPassDoesNotPassHere) {
+  const ImportedFile failed = imported(superBench("node1", "1", "33"));
+  EXPECT_EQ(failed.failures, 1);
+  EXPECT_EQ(firstError(failed), "gemm-flops: its return code is 33");
+  EXPECT_THAT(firstError(imported(superBench("node1", "null"))),
+              HasSubstr("gemm-flops/bf16_tc_flops:1 is null, no number"));
+  EXPECT_THAT(firstError(imported(superBench("node1", "0"))), HasSubstr("bf16_tc_flops:1 is 0"));
+  EXPECT_EQ(firstError(imported(superBench("node1", "1", "0", R"(, "mem-bw:near/d2h_bw:0": 52)"))),
+            "mem-bw:near: d2h_bw has a value on 1 of 2 GPUs");
+  EXPECT_EQ(imported(superBench("n", "1", "0", R"(, "gpu-burn/return_code": 0, "gpu-burn/gpu_1_pass": 0)"))
+                .failures,
+            1);
+  EXPECT_EQ(
+      firstError(imported(superBench("a") + superBench("b", "1", "0", R"(, "ib-loopback/return_code": 0)"))),
+      "a/ib-loopback: a has no result of it");
+}
+
+TEST(ImportSuperBench, DamagedFilesAreRefusedWithTheirLine) {
+  const std::string two = superBench("a") + superBench("b");
+  EXPECT_THAT(refusal(two.substr(0, two.size() - 20)), HasSubstr("file:2"));
+  EXPECT_THAT(refusal(superBench("a") + superBench("a")),
+              HasSubstr("file:2: a second result of a, after that in line 1"));
+  EXPECT_THAT(refusal(superBench("a") + "[1]\n"), HasSubstr("file:2: it is no JSON object"));
+  EXPECT_THAT(refusal(superBench("a") + superBench("b", "NaN")), HasSubstr("file:2"));
+  EXPECT_THAT(refusal(superBench("a", "1", "0", R"(, "mem-bw/h2d_bw:5000": 1)")),
+              HasSubstr("file:1: a rank that is none"));
+}
+
+TEST(ImportMllog, EachRunIsACase) {
+  const ImportedFile file =
+      imported(mllog() + mllogLine("run_start", 1'700'000'590'000) + mllogEnd("aborted"));
+  EXPECT_EQ(file.format, "mllog");
+  ASSERT_EQ(file.cases.size(), 2u);
+  EXPECT_EQ(file.cases[1].id, "resnet[run=1]");
+  EXPECT_EQ(file.verdict, ToolVerdict::kFailed);
+}
+
+TEST(ImportMllog, TimesAreSeconds) {
+  const ImportedFile file = imported(mllog());
+  EXPECT_EQ(file.verdict, ToolVerdict::kPassed);
+  EXPECT_EQ(firstError(file), "");
+  const auto times = valuesOf(file, "imported.time");
+  ASSERT_EQ(times.size(), 1u);
+  EXPECT_THAT(times[0].samples, ElementsAre(600));
+  EXPECT_EQ(times[0].labels, (Labels{{"name", "resnet"}, {"op", "train"}, {"statistic", "run"}}));
+}
+
+TEST(ImportMllog, WhatItLetsPassDoesNotPassHere) {
+  EXPECT_EQ(imported(mllog(mllogEnd("aborted"))).failures, 1);
+  EXPECT_THAT(firstError(imported(mllog(""))), HasSubstr("has no end: it was interrupted"));
+  const std::string stop = mllogLine("run_stop", 1'700'000'600'500, "null", R"(, "status": "success")");
+  EXPECT_THAT(firstError(imported(mllog(stop))), HasSubstr("no accuracy was measured"));
+  EXPECT_THAT(firstError(imported("RuntimeError: CUDA error: an illegal memory access\n" + mllog())),
+              HasSubstr("line 1: RuntimeError"));
+  EXPECT_EQ(firstError(imported(mllogLine("init_start", 1))), "training: the log holds no run_start");
+  expectTruncationIsNoticed(mllog(), mllog().size());
+}
+
+TEST(ImportMllog, DamagedFilesAreRefusedWithTheirLine) {
+  EXPECT_THAT(refusal(mllog().substr(0, mllog().size() - 20)), HasSubstr("file:5"));
+  EXPECT_THAT(refusal(mllogEnd()), HasSubstr("file:2: `run_stop` without a `run_start`"));
+  EXPECT_THAT(refusal(mllog(mllogLine("run_stop", 5))),
+              HasSubstr("file:4: a run that ends before it begins"));
+  EXPECT_THAT(refusal(mllog(mllogLine("eval_accuracy", 1, "\"x\""))),
+              HasSubstr("`eval_accuracy` is no finite number"));
+}
+
+}  // namespace
+}  // namespace muster::testing
