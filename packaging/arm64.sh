@@ -11,7 +11,7 @@ sources=$(dirname "$(dirname "$(readlink -f "$0")")")
 root=$folder/root
 native=(g++ g++-aarch64-linux-gnu qemu-user-static pkg-config meson ninja-build patchelf python3 git ccache
   nlohmann-json3-dev libcli11-dev libkainjow-mustache-dev libvalijson-dev)
-foreign=(libc6-dev libstdc++-12-dev nettle-dev zlib1g-dev libtomlplusplus-dev liblua5.4-dev libseccomp-dev libsimdjson-dev libsqlite3-dev
+foreign=(libc6-dev libstdc++-12-dev nettle-dev libsodium-dev zlib1g-dev libtomlplusplus-dev liblua5.4-dev libseccomp-dev libsimdjson-dev libsqlite3-dev
   libfmt-dev libdnnl-dev libgloo-dev libopenblas-pthread-dev libhwloc-dev libjpeg62-turbo-dev libre2-dev libcurl4-openssl-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 
@@ -57,7 +57,7 @@ enter() {
   for mounted in proc sys dev; do mount --rbind "/$mounted" "$root/$mounted"; done
 }
 
-inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp CI="${CI:-}" CCACHE_DIR="${CCACHE_DIR:+/build/ccache}" OMP_NUM_THREADS=1 "$@"; }
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp CI="${CI:-}" CCACHE_DIR=/build/ccache OMP_NUM_THREADS=1 "$@"; }
 
 targets() {
   inside meson introspect /build/tree --targets | /usr/bin/python3 -c '
