@@ -63,8 +63,8 @@ void fillNormal(void* data, Dtype dtype, uint64_t seed, uint64_t first, uint64_t
     case Dtype::kTf32:
       return fill<FloatPair>(static_cast<float*>(data), seed, first, count, [](float x) { return x; });
     case Dtype::kF16:
-      return fill<FloatPair>(static_cast<_Float16*>(data), seed, first, count,
-                             [](float x) { return static_cast<_Float16>(x); });
+      return fill<FloatPair>(static_cast<Half*>(data), seed, first, count,
+                             [](float x) { return static_cast<Half>(x); });
     case Dtype::kBf16:
       return fill<FloatPair>(static_cast<uint16_t*>(data), seed, first, count, toBf16);
     case Dtype::kI8:

@@ -10,6 +10,13 @@
 
 namespace muster::host {
 
+/// IEEE 754's float of 16 bits. GCC 12 knows it in C++ by another name on arm64.
+#if defined(__aarch64__)
+using Half = __fp16;
+#else
+using Half = _Float16;
+#endif
+
 /// Whether fillNormal knows the type on this backend.
 bool canFillNormal(Dtype dtype);
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/host/normal.h"
 #include "kernels/spec/pattern.h"
 
 namespace muster {
@@ -54,7 +55,7 @@ TEST(NarrowFloats, HaveThePublishedLimits) {
 TEST(NarrowFloats, AgreeWithTheCompilersHalf) {
   for (uint32_t code = 0; code < 0x10000; ++code) {
     const auto bits = static_cast<uint16_t>(code);
-    _Float16 half;
+    host::Half half;
     std::memcpy(&half, &bits, sizeof half);
     const auto wide = static_cast<double>(half);
     if (std::isnan(wide)) continue;
@@ -66,7 +67,8 @@ TEST(NarrowFloats, RoundAnyFloatAsTheCompilersHalfDoes) {
   for (uint64_t i = 0; i < 200000; ++i) {
     const auto value = std::bit_cast<float>(static_cast<uint32_t>(scatter(i)));
     if (std::isnan(value)) continue;
-    ASSERT_EQ(encodeFloat(value, kF16Format), std::bit_cast<uint16_t>(static_cast<_Float16>(value))) << value;
+    ASSERT_EQ(encodeFloat(value, kF16Format), std::bit_cast<uint16_t>(static_cast<host::Half>(value)))
+        << value;
   }
 }
 

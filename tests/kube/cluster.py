@@ -40,7 +40,7 @@ class Container:
         self.folder = cluster.pod_folder(pod)
         self.log = os.path.join(self.folder, self.name + ".log")
         self.process = None
-        self.killed = False
+        self.killed = self.evicted = self.again = False
 
     def printed(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
@@ -273,9 +273,8 @@ class Cluster:
                     return
                 if code == 0 and spec in init:
                     break
-                if pod["spec"]["restartPolicy"] == "Never":
-                    evicted = getattr(container, "evicted", False)
-                    more = {"reason": "Evicted", "message": "The node was low on resource: memory."} if evicted else {}
+                if pod["spec"]["restartPolicy"] == "Never" and not container.again:
+                    more = {"reason": "Evicted", "message": "The node was low on resource: memory."} if container.evicted else {}
                     return self.set_status(pod, phase="Succeeded" if code == 0 else "Failed", containerStatuses=done, **more)
                 self.set_status(pod, containerStatuses=done)
                 restarts += 1
@@ -288,6 +287,12 @@ class Cluster:
     def evict(container):
         """What kubelet does when its node runs out of memory."""
         container.evicted = True
+        container.kill()
+
+    @staticmethod
+    def restart(container):
+        """The container starts again in its pod, with the volumes of before: its policy does not ask for it, but a runtime that lost its state may do it."""
+        container.again = True
         container.kill()
 
     # Control loops

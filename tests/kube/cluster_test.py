@@ -33,19 +33,36 @@ class Together(case.Case):
         self.muster("k8s", "collect", self.run_folder)
         self.assertEqual(set(self.fleet().values()), {"accepted"})
 
-    def test_an_evicted_pod_rejects_nobody_and_a_resume_starts_all_again(self):
+    def container_within_the_stage(self, node):
+        """One of four pods that are in a stage of a minute."""
         self.values["options"] = ["--lost-after", "3s"]
         self.start("60s", "64 KiB", 100000)
         self.cluster.wait(lambda: sum(pod["status"]["phase"] == "Running" for pod in self.cluster.pods()) == 4, "four pods")
         self.cluster.wait(lambda: all("ring" in self.cluster.store.logs[pod["metadata"]["uid"], "muster"]() for pod in self.cluster.pods()), "the stage")
-        self.cluster.evict(self.cluster.container_on("n2"))
+        return self.cluster.container_on(node)
+
+    def retest_all(self):
+        """No node has a verdict: a resume starts all of them together."""
+        self.assertIn("retesting 4 nodes: n[0-3]", self.muster("k8s", "resume", self.run_folder))
+        self.assertEqual(len(self.cluster.store.list("jobs")), 2)
+
+    def test_an_evicted_pod_rejects_nobody_and_a_resume_starts_all_again(self):
+        self.cluster.evict(self.container_within_the_stage("n2"))
         self.wait_for_end()
         self.muster("k8s", "collect", self.run_folder, code=3)
         fleet = self.fleet()
         self.assertIn(fleet["n2"], ("down", "missing"))
         self.assertTrue(set(fleet.values()) <= {"down", "missing", "incomplete", "affected"}, fleet)
-        self.assertIn("retesting 4 nodes: n[0-3]", self.muster("k8s", "resume", self.run_folder))
-        self.assertEqual(len(self.cluster.store.list("jobs")), 2)
+        self.retest_all()
+
+    def test_a_restarted_pod_is_counted_once_and_gives_no_verdict(self):
+        self.cluster.restart(self.container_within_the_stage("n2"))
+        self.wait_for_end()
+        self.muster("k8s", "collect", self.run_folder, code=3)
+        self.assertEqual(self.cluster.pod_on("n2")["status"]["containerStatuses"][0]["restartCount"], 1)
+        fleet = self.fleet()
+        self.assertTrue(set(fleet.values()) <= {"incomplete", "affected"}, fleet)
+        self.retest_all()
 
     def test_a_pod_with_another_token_is_not_let_in(self):
         self.cluster.held = {"n3"}

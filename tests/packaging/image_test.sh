@@ -103,20 +103,21 @@ run_image() {
     /usr/bin/tini -- /usr/local/bin/muster-entrypoint "$@"
 }
 
+# check_entrypoint TARGET LIBRARIES: what the entrypoint must say of NVIDIA's libraries.
 check_entrypoint() {
   local said code=0
-  [[ $(config Entrypoint cpu) == *"/usr/bin/tini -- /usr/local/bin/muster-entrypoint"* ]] || fail "the entrypoint is $(config Entrypoint cpu)"
+  [[ $(config Entrypoint "$1") == *"/usr/bin/tini -- /usr/local/bin/muster-entrypoint"* ]] || fail "the entrypoint is $(config Entrypoint "$1")"
   if chroot "$work/run" touch /opt/muster/new 2>/dev/null; then fail "the root can be written"; fi
   said=$(run_image -- run plans/quickstart.toml --plain --out /runs/here 2>&1) || code=$?
   # How fast this machine is (1), and who else uses it (3), does not matter here; any other error does.
   [[ " 0 1 3 " == *" $code "* && $said == *report.html* ]] || fail "quickstart ended with $code: $said"
   grep -q '"simulated": *false' "$work/run/runs/here/record.json" || fail "quickstart left no record"
   if [ "$code" = 3 ]; then grep -q 'external load' "$work/run/runs/here/record.json" || fail "quickstart ended with 3, and no other load explains it: $said"; fi
-  for line in "launcher   none: this node alone" "GPUs       none" "driver     none" "libraries  libcuda=missing" "user 10001"; do
+  for line in "launcher   none: this node alone" "GPUs       none" "driver     none" "libraries  libcuda=missing $2" "user 10001"; do
     [[ $said == *"entrypoint: "*"$line"* ]] || fail "the entrypoint did not say '$line': $said"
   done
   grep '^entrypoint: ' <<<"$said"
-  echo "ok: quickstart as user 10001, without capabilities, in a read-only root (exit code $code)"
+  echo "ok: $1: quickstart as user 10001, without capabilities, in a read-only root (exit code $code)"
 }
 
 # The entrypoint names the launcher that `muster run` finds.
@@ -157,11 +158,13 @@ build cpu
 [ "$size" -le 200 ] || fail "the cpu image has $size MB, at most 200 are allowed"
 check_contents
 mount_image
-check_entrypoint
+check_entrypoint cpu libcublasLt=missing
 check_launchers
 if [ -n "${MUSTER_IMAGE_CUDA:-}" ]; then
   umount --recursive "$work/run"
   build cuda --volume /usr/local/cuda:/usr/local/cuda:ro
   [ "$size" -le 2500 ] || fail "the cuda image has $size MB, at most 2500 are allowed"
   check_cuda
+  mount_image
+  check_entrypoint cuda libcublasLt=/opt/muster/nvidia/libcublasLt.so.
 fi

@@ -97,10 +97,20 @@ make_old_version() {
   dpkg-deb --root-owner-group -Znone --build "$work/old" "$root/tmp/old.deb" >/dev/null
 }
 
+# The units of the extracted package, beside this machine's targets. A key that systemd ignores is only a warning of its: it must print nothing.
+check_units() {
+  local said
+  cp /usr/lib/systemd/system/*.target "$work/old/lib/systemd/system"
+  said=$(systemd-analyze verify --man=no --root="$work/old" muster-reverify.service muster-reverify.timer 2>&1) || fail "systemd-analyze: $said"
+  [ -z "$said" ] || fail "systemd-analyze: $said"
+  echo "ok: systemd knows all that the units say"
+}
+
 check_package() {
   local before
   before=$(state_of_root)
   make_old_version
+  check_units
   cp "$work"/first/*.deb "$root/tmp/new.deb"
   expect "" dpkg --install /tmp/old.deb
   [ -e "$root/usr/share/muster/gone-in-the-next-version" ] || fail "the old version is not installed"

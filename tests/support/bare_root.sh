@@ -61,4 +61,6 @@ system_mounts() {
   mount -t proc proc "$root/proc"
   mount --rbind /sys "$root/sys"
   mount -t tmpfs tmpfs "$root/dev/shm"
+  # Nodes of an overlay that a user namespace has mounted cannot be opened.
+  for device in null zero full random urandom; do mount --bind "/dev/$device" "$root/dev/$device"; done
 }

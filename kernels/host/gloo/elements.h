@@ -21,7 +21,7 @@ struct F32 {
   static Stored store(float x) { return x; }
 };
 struct F16 {
-  using Stored = _Float16;
+  using Stored = Half;
   static float load(Stored x) { return static_cast<float>(x); }
   static Stored store(float x) { return static_cast<Stored>(x); }
 };

@@ -57,10 +57,10 @@ TEST(FillNormal, GivesFiniteNumbersOnly) {
 TEST(FillNormal, WritesTheSameNumbersInEveryFloatType) {
   const auto f32 = filled<float>(Dtype::kF32, 5, 0, 101);
   const auto bf16 = filled<uint16_t>(Dtype::kBf16, 5, 0, 101);
-  const auto f16 = filled<_Float16>(Dtype::kF16, 5, 0, 101);
+  const auto f16 = filled<Half>(Dtype::kF16, 5, 0, 101);
   for (size_t i = 0; i < f32.size(); ++i) {
     EXPECT_EQ(bf16[i], toBf16(f32[i]));
-    EXPECT_EQ(f16[i], static_cast<_Float16>(f32[i]));
+    EXPECT_EQ(f16[i], static_cast<Half>(f32[i]));
   }
 }
 
