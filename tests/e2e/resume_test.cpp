@@ -244,7 +244,7 @@ std::map<std::string, std::pair<std::string, fs::file_time_type>> filesIn(const 
 }
 
 TEST(Resume, OfARunThatEndedShowsItsRecordAndChangesNothing) {
-  for (const std::string scene : {"h100x8-healthy", "h100x8-one-slow-gpu"}) {
+  for (const char* scene : {"h100x8-healthy", "h100x8-one-slow-gpu"}) {
     TempDir dir;
     const auto out = dir.path() / "run";
     const auto first =
@@ -256,18 +256,16 @@ TEST(Resume, OfARunThatEndedShowsItsRecordAndChangesNothing) {
       EXPECT_EQ(resumed.exitCode, first.exitCode) << resumed.out << resumed.err;
       EXPECT_NE(resumed.out.find("its result stands, and nothing runs again"), std::string::npos)
           << resumed.out;
-      EXPECT_NE(resumed.out.find(nameOf(recordIn(out).acceptance) == std::string("accepted") ? "ACCEPTED"
-                                                                                             : "REJECTED"),
-                std::string::npos)
+      EXPECT_NE(resumed.out.find(first.exitCode == 0 ? "ACCEPTED" : "REJECTED"), std::string::npos)
           << resumed.out;
-      EXPECT_EQ(filesIn(out), before);
+      EXPECT_TRUE(filesIn(out) == before);
     }
     // A run that was killed before it wrote its reports gets them, and nothing else.
     fs::remove(out / "report.html");
     EXPECT_EQ(runMuster({"run", "--resume", out.string()}).exitCode, first.exitCode);
     const std::string report = (out / "report.html").string(), record = (out / "record.json").string();
     EXPECT_EQ(readWhole(report), before.at(report).first);
-    EXPECT_EQ(filesIn(out).at(record), before.at(record));
+    EXPECT_TRUE(filesIn(out).at(record) == before.at(record));
   }
 }
 
