@@ -69,11 +69,16 @@ Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, co
     const auto pod = pods.find(node);
     if (pod != pods.end() && isNew(*pod->second, result)) {
       const auto record = recordOf(submission, *pod->second);
+      const NodeResult earlier = result;
       result = {pod->second->name, pod->second->round, pod->second->exitCode,
                 record.ok() ? std::string() : join({record.error().message, pod->second->why}, "; ")};
       // A log that cannot be read now may be readable later.
-      if (record.ok() || record.error().code == ErrorCode::kProtocol)
+      if (record.ok() || record.error().code == ErrorCode::kProtocol) {
+        // Where a resume was killed before it did so.
+        if (!earlier.pod.empty() && earlier.round < result.round)
+          MUSTER_CHECK_OK(run.setAside(node, earlier.round));
         MUSTER_CHECK_OK(run.keep(node, result, record.ok() ? *record : std::string()));
+      }
     }
     if (!result.pod.empty()) results[node] = std::move(result);
   }

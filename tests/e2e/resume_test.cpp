@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <random>
 #include <set>
 #include <thread>
@@ -206,12 +207,8 @@ TEST(Resume, LoadsNoPluginBecauseAJournalNamesIt) {
   EXPECT_TRUE(fs::exists(out / "record.json"));
 }
 
-TEST(Resume, FailsANodeThatRebootedInBetween) {
-  TempDir dir;
-  const auto file = dir.write("plan.toml", kResumePlan);
-  const auto out = dir.path() / "run";
-  const auto command = std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
-  runMuster(command);
+/// Makes the run in `out` one of another boot.
+void reboot(const fs::path& out) {
   std::string journal = readWhole(out / "journal.jsonl");
   const std::string boot = recordIn(out).bootId;
   ASSERT_FALSE(boot.empty());
@@ -219,11 +216,70 @@ TEST(Resume, FailsANodeThatRebootedInBetween) {
   ASSERT_NE(at, std::string::npos);
   journal.replace(at, boot.size(), "11111111-2222-3333-4444-555555555555");
   std::ofstream(out / "journal.jsonl", std::ios::binary) << journal;
+}
+
+TEST(Resume, FailsANodeThatRebootedInBetween) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", kResumePlan);
+  const auto out = dir.path() / "run";
+  const auto command = std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
+  runMuster(command);
+  reboot(out);
+  const std::string journal = readWhole(out / "journal.jsonl");
+  fs::resize_file(out / "journal.jsonl", journal.rfind('\n', journal.size() - 2) + 1);  // the last stage
   const auto result = runMuster(command);
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
   const auto fails = verdictsOf(recordIn(out), Outcome::kFail);
   ASSERT_FALSE(fails.empty());
   EXPECT_EQ(fails.back().metric, "run.boot_id");
+}
+
+/// Every file of a run folder, its text and when it was written.
+std::map<std::string, std::pair<std::string, fs::file_time_type>> filesIn(const fs::path& folder) {
+  std::map<std::string, std::pair<std::string, fs::file_time_type>> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      files[entry.path().string()] = {readWhole(entry.path()), entry.last_write_time()};
+  return files;
+}
+
+TEST(Resume, OfARunThatEndedShowsItsRecordAndChangesNothing) {
+  for (const char* scene : {"h100x8-healthy", "h100x8-one-slow-gpu"}) {
+    TempDir dir;
+    const auto out = dir.path() / "run";
+    const auto first =
+        runMuster({"run", plan("node-quick.toml"), "--simulate", scenario(scene), "--out", out.string()});
+    reboot(out);
+    const auto before = filesIn(out);
+    for (int i = 0; i < 2; ++i) {
+      const auto resumed = runMuster({"run", "--resume", out.string(), "--plain"});
+      EXPECT_EQ(resumed.exitCode, first.exitCode) << resumed.out << resumed.err;
+      EXPECT_NE(resumed.out.find("its result stands, and nothing runs again"), std::string::npos)
+          << resumed.out;
+      EXPECT_NE(resumed.out.find(first.exitCode == 0 ? "ACCEPTED" : "REJECTED"), std::string::npos)
+          << resumed.out;
+      EXPECT_TRUE(filesIn(out) == before);
+    }
+    // A run that was killed before it wrote its reports gets them, and nothing else.
+    fs::remove(out / "report.html");
+    EXPECT_EQ(runMuster({"run", "--resume", out.string()}).exitCode, first.exitCode);
+    const std::string report = (out / "report.html").string(), record = (out / "record.json").string();
+    EXPECT_EQ(readWhole(report), before.at(report).first);
+    EXPECT_TRUE(filesIn(out).at(record) == before.at(record));
+  }
+}
+
+TEST(Resume, DoesNotShowTheRecordOfAnEarlierStart) {
+  TempDir dir;
+  const auto out = dir.path() / "run";
+  ASSERT_EQ(runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"), "--out",
+                       out.string()})
+                .exitCode,
+            0);
+  // A resumed run that was killed before it wrote its record.
+  std::ofstream(out / "journal.jsonl", std::ios::app) << "{\"type\":\"start\"}\n";
+  EXPECT_EQ(runMuster({"run", "--resume", out.string()}).exitCode, 0);
+  EXPECT_EQ(recordIn(out).resumed, 2);
 }
 
 /// Runs `plan` with the fake that fails until it is fixed (tests/fakes/fixed.c), or resumes it, and
@@ -370,6 +426,7 @@ TEST(Resume, RefusesANodeWithOtherParts) {
   const size_t at = journal.find(serial);
   ASSERT_NE(at, std::string::npos);
   std::ofstream(out / "journal.jsonl") << journal.replace(at, serial.size(), "1234567890123");
+  fs::remove(out / "record.json");
   const auto refused = runMuster(resume);
   EXPECT_EQ(refused.exitCode, 2) << refused.out << refused.err;
   EXPECT_NE(refused.err.find("gpu3 serial: was 1234567890123, is " + serial), std::string::npos)

@@ -124,6 +124,7 @@ class Cluster:
         os.environ["KUBECONFIG"] = self.api.kubeconfig
         self.held = set()    # nodes on which pods do not start yet
         self.doomed = set()  # nodes that evict a pod as soon as it runs
+        self.resting = set()  # pods whose containers do not start again yet
         self.containers = {}  # pod's uid: its running container
         self.ending = threading.Event()
         self.failures = []
@@ -177,16 +178,20 @@ class Cluster:
         spec = pod["spec"]
         return spec["nodeName"] if spec.get("hostNetwork") else spec.get("hostname", pod["metadata"]["name"])
 
+    def claim(self, name):
+        return os.path.join(self.folder, "claims", name)
+
     def volumes(self, pod):
-        """Folders with the contents of the pod's volumes, made at its first start."""
+        """Folders with the contents of the pod's volumes, made at its first start; those of a claim are every pod's."""
         paths = {}
         for volume in pod["spec"]["volumes"]:
-            path = paths[volume["name"]] = os.path.join(self.pod_folder(pod), "volumes", volume["name"])
+            claim = volume.get("persistentVolumeClaim")
+            path = paths[volume["name"]] = self.claim(claim["claimName"]) if claim else os.path.join(self.pod_folder(pod), "volumes", volume["name"])
             if os.path.exists(path):
                 continue
             os.makedirs(path)
             group = pod["spec"]["securityContext"]["fsGroup"]
-            if "emptyDir" in volume:
+            if claim or "emptyDir" in volume:
                 os.chown(path, 0, group)
                 os.chmod(path, 0o2777)
             elif "configMap" in volume:
@@ -279,6 +284,8 @@ class Cluster:
                 self.set_status(pod, containerStatuses=done)
                 restarts += 1
                 time.sleep(RESTART_DELAY)
+                while pod["metadata"]["name"] in self.resting and not self.ending.is_set():
+                    time.sleep(0.05)
 
     def container_on(self, node):
         return self.containers[self.pod_on(node)["metadata"]["uid"]]

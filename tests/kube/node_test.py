@@ -69,6 +69,20 @@ class Node(case.Case):
         self.assertIn("retesting 0 nodes", said)
         self.assertIn("retesting 1 nodes: n0", self.muster("k8s", "resume", "--rejected", self.run_folder))
 
+    def test_a_resume_that_cannot_create_its_round_takes_no_verdict_away(self):
+        self.simulate()
+        self.wait_for_end()
+        before = self.states()
+        self.cluster.store.refused = ("jobs", 4)
+        self.assertIn("exceeded quota", self.muster("k8s", "resume", "--rejected", self.run_folder, code=2))
+        self.assertEqual(self.states(), before)
+        self.assertIn("retesting 0 nodes", self.muster("k8s", "resume", self.run_folder))
+        self.assertEqual(os.listdir(os.path.join(self.run_folder, "attempts")), [])
+        self.cluster.store.refused = ("", 0)
+        self.assertIn("retesting 1 nodes: n0", self.muster("k8s", "resume", "--rejected", self.run_folder))
+        self.assertEqual(sorted(os.listdir(os.path.join(self.run_folder, "attempts/n0.1"))), ["record.json", "result.json"])
+        self.assertNotEqual(self.states()["n0"], "lost")
+
     def test_a_record_that_was_changed_does_not_count(self):
         self.simulate()
         self.wait_for_end()
@@ -92,6 +106,17 @@ class Node(case.Case):
             self.cluster.store.put("pods", "default", other)
         self.muster("k8s", "collect", self.run_folder, code=1)
         self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "down", "n2": "accepted", "n3": "accepted"})
+
+    def test_a_pod_of_a_later_round_replaces_a_verdict_which_is_kept(self):
+        self.simulate()
+        self.wait_for_end()
+        self.assertEqual(self.states()["n0"], "rejected")
+        pod = self.cluster.pod_on("n0")
+        meta = dict(pod["metadata"], name="later", uid="later", labels={**pod["metadata"]["labels"], "muster.dev/round": "2"})
+        self.cluster.store.logs["later", "muster"] = lambda: "nothing\n"
+        self.cluster.store.put("pods", "default", dict(pod, metadata=meta))
+        self.assertEqual(self.states()["n0"], "lost")
+        self.assertTrue(os.path.exists(os.path.join(self.run_folder, "attempts/n0.1/record.json")))
 
     def test_submit_creates_all_or_nothing(self):
         self.cluster.store.refused = ("jobs", 2)

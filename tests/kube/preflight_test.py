@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node gate: an accepted node loses its taint; a rejected, incomplete or silent one keeps it, however often its pod starts again."""
+import glob
 import json
 import signal
 import time
@@ -40,6 +41,10 @@ class Preflight(case.Case):
         for node in ("n1", "n2"):  # a verdict stays, whatever Kubernetes starts again
             self.cluster.wait(lambda node=node: self.restarts(node) >= 3, f"restarts on {node}")
         self.assertEqual([self.cluster.taints(f"n{i}") for i in range(4)], [["other/taint"]] + 3 * [[TAINT, "other/taint"]])
+        # Its record too: a container that starts again resumes a run that has ended.
+        records = glob.glob(self.cluster.pod_folder(self.cluster.pod_on("n1")) + "/volumes/run/n1/*/record.json")
+        with open(*records, encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["run"]["resumed"], 0)
         self.assertNotIn("Running", [self.cluster.pod_on(node)["status"]["phase"] for node in ("n1", "n2")])
         # The plan's container has no token; only the other one has asked, and for nothing but the node.
         asked = {(verb, plural) for verb, plural, _ in self.cluster.store.seen if plural == "nodes"}
@@ -76,6 +81,27 @@ class Preflight(case.Case):
             file.write(record.replace(boot, "00000000-0000-0000-0000-000000000000"))
         self.assertIn("has booted since", self.muster("k8s", "release", out, "--node", "n0", "--apply", code=2))
         self.assertEqual(self.cluster.taints("n0"), [TAINT, "other/taint"])
+        # A node that was released before it booted: its pod starts again, and has nothing to remove.
+        self.assertIn("has no taint other/gate", self.muster("k8s", "release", out, "--node", "n0", "--taint", "other/gate", "--apply"))
+
+    def test_release_ends_though_somebody_sets_the_taint_again(self):
+        self.muster("run", self.file("plan.toml", case.PATTERN), "--node-name", "n0", "--out", self.folder + "/record")
+        release = ("k8s", "release", self.folder + "/record", "--node", "n0", "--apply")
+        self.cluster.taint("n0", TAINT)  # twice, as with another effect
+        self.muster(*release)
+        self.assertEqual(self.cluster.taints("n0"), ["other/taint"])
+        put = self.cluster.store.put
+
+        def controller(plural, space, thing):
+            if plural == "nodes" and TAINT not in [taint["key"] for taint in thing["spec"]["taints"]]:
+                thing["spec"]["taints"].append({"key": TAINT, "value": "pending", "effect": "NoSchedule"})
+            return put(plural, space, thing)
+
+        self.cluster.store.put = controller
+        self.cluster.change_node("n0", lambda node: None)
+        self.cluster.store.seen.clear()
+        self.assertIn("was set again after it had been removed", self.muster(*release, code=2))
+        self.assertEqual([verb for verb, plural, _ in self.cluster.store.seen if (verb, plural) == ("patch", "nodes")], ["patch"])
 
 
 if __name__ == "__main__":

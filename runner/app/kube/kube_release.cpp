@@ -41,31 +41,45 @@ Status checkRecord(const Record& record, const KubeOptions& o) {
   return {};
 }
 
+/// One after the other: others may change the node's taints at the same time. Somebody who sets the taint
+/// again would keep this busy forever.
+Status removeTaints(const KubeOptions& o, std::vector<Json> patches) {
+  size_t left = patches.size();
+  for (int failures = 0; !patches.empty();) {
+    if (left == 0)
+      return refuse(
+          fmt::format("the taint {} was set again after it had been removed; find what sets it (the "
+                      "node pool's taints, a controller)",
+                      o.taint),
+          o.run);
+    const Status done = kube::act(
+        o.cluster, {"patch", "node", o.nodeName, "--type=json", "--patch", dumpJson(patches.front())});
+    if (!done.ok() && ++failures >= kTries) return done;
+    if (done.ok()) --left;
+    MUSTER_TRY(const Json node, kube::ask(o.cluster, {"get", "node", o.nodeName}));
+    patches = kube::taintRemovals(node, o.taint);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<int> kubeRelease(const KubeOptions& o) {
+  MUSTER_TRY(const Json node, kube::ask(o.cluster, {"get", "node", o.nodeName}));
+  const auto patches = kube::taintRemovals(node, o.taint);
+  // So a pod that starts again on a released node that has booted since does not fail for ever.
+  if (patches.empty()) {
+    printText("{}: has no taint {}\n", o.nodeName, o.taint);
+    return kExitAccepted;
+  }
   std::error_code error;
   const bool folder = std::filesystem::is_directory(o.run, error);
   MUSTER_TRY(const Record record, soundRecordAt(folder ? o.run / "record.json" : o.run));
   MUSTER_CHECK_OK(checkRecord(record, o));
-  for (int attempt = 1;; ++attempt) {
-    MUSTER_TRY(const Json node, kube::ask(o.cluster, {"get", "node", o.nodeName}));
-    const auto patches = kube::taintRemovals(node, o.taint);
-    if (patches.empty()) {
-      printText("{}: has no taint {}\n", o.nodeName, o.taint);
-      return kExitAccepted;
-    }
-    if (!o.apply) {
-      printText("{}: accepted; the taint {} would be removed\n", o.nodeName, o.taint);
-      return kExitAccepted;
-    }
-    const Status done = kube::act(
-        o.cluster, {"patch", "node", o.nodeName, "--type=json", "--patch", dumpJson(patches.front())});
-    if (done.ok())
-      printText("{}: accepted; the taint {} is removed\n", o.nodeName, o.taint);
-    else if (attempt >= kTries)
-      return done.error();
-  }
+  if (o.apply) MUSTER_CHECK_OK(removeTaints(o, patches));
+  printText("{}: accepted; the taint {} {}\n", o.nodeName, o.taint,
+            o.apply ? "is removed" : "would be removed");
+  return kExitAccepted;
 }
 
 }  // namespace muster

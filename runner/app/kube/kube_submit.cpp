@@ -223,8 +223,9 @@ Result<int> kubeResume(const KubeOptions& o) {
     if (!again.empty()) {
       MUSTER_TRY(const Json before, run.values(round - 1));
       MUSTER_TRY(const Json values, roundValues(run, before, again, round));
-      for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
+      // Only then: without a new round, the verdicts of the last one hold.
       MUSTER_CHECK_OK(createRound(run, values, round));
+      for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
     }
     printText("run {}: retesting {} nodes{}{}\n", run.folder().string(), again.size(),
               again.empty() ? "" : ": ", slurm::shortList(again));

@@ -101,15 +101,17 @@ Result<Record> NodeRun::run() {
 }
 
 Result<Record> NodeRun::runToEnd() {
-  if (Status made = makeFolders(); !made.ok()) {
-    if (!RunFolder::holdsRun(folder_.path())) folder_.discard();
-    return std::move(made).error();
-  }
   std::optional<Journal> earlier;
   if (RunFolder::holdsRun(folder_.path())) {
     MUSTER_TRY(earlier, folder_.readJournal());
   }
   const Journal* journal = earlier ? &*earlier : nullptr;
+  if (journal != nullptr)
+    if (auto ended = endedRecord(*journal)) return showEnded(std::move(*ended));
+  if (Status made = makeFolders(); !made.ok()) {
+    if (journal == nullptr) folder_.discard();
+    return std::move(made).error();
+  }
   if (Status begun = begin(journal); !begun.ok()) {
     // What cannot begin leaves no folder that would look like a run and be in the next one's way.
     if (journal == nullptr && begun.error().code == ErrorCode::kUsage) folder_.discard();

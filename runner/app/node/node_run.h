@@ -56,12 +56,17 @@ class NodeRun {
  public:
   NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat);
 
-  /// Runs every stage that the journal does not hold yet and writes record and reports. Failures of stages
-  /// are in the record; an Error is bad input (kUsage) or a fault of Muster itself.
+  /// Runs every stage that the journal does not hold yet and writes record and reports; of a run that has
+  /// ended the record is returned as it is. Failures of stages are in the record; an Error is bad input
+  /// (kUsage) or a fault of Muster itself.
   Result<Record> run();
 
  private:
   Result<Record> runToEnd();
+  /// The record of a run that has ended; nothing while a stage is open, or its last start wrote none.
+  [[nodiscard]] std::optional<Record> endedRecord(const Journal& journal) const;
+  /// Shows it; a resume of such a run changes nothing.
+  Result<Record> showEnded(Record record) const;
   Status makeFolders();
   Status begin(const Journal* earlier);
   Status freeze(const Journal* earlier);

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runner/app/node/inventory_changes.h"
 #include "runner/app/node/node_run.h"
+#include "runner/app/node/outputs.h"
 #include "runner/app/node/partial_run.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
+#include "runner/record/record_mac.h"
 #include "runner/sku/network_peaks.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
@@ -44,6 +47,36 @@ const std::string& requiredSku(const Plan& plan, const RunOptions& options) {
   static const std::string automatic = "auto";
   if (!options.sku.empty()) return options.sku;
   return !options.scenario.empty() && plan.backend == "host" ? automatic : plan.sku;
+}
+
+std::optional<Record> NodeRun::endedRecord(const Journal& journal) const {
+  std::set<std::string> done;
+  for (const JournalStage& entry : journal.stages) done.insert(entry.stage.name);
+  for (const Stage& stage : setup_.plan.stages)
+    if (done.count(stage.name) == 0 && !leavesOut(stage.name)) return std::nullopt;
+  auto record = readRecord(folder_.path() / "record.json");
+  if (!record.ok() || record->acceptance == Acceptance::kInterrupted) return std::nullopt;
+  // The last start may have been killed before it wrote one: then this is that of an earlier start.
+  if (record->runId != journal.run.value("run_id", "") || record->resumed != journal.starts)
+    return std::nullopt;
+  const std::string& key = setup_.options->recordKey;
+  if (!key.empty() && !checkMac(recordText(*record), key).ok()) return std::nullopt;
+  return std::move(*record);
+}
+
+Result<Record> NodeRun::showEnded(Record record) const {
+  const fs::path& folder = folder_.path();
+  setup_.view->runStarted(record, folder);
+  setup_.view->note(
+      fmt::format("this run ended at {}: its result stands, and nothing runs again; to measure "
+                  "again, start a new run with --out",
+                  formatUtc(record.finished)));
+  // One that was killed between its record and its reports.
+  std::error_code error;
+  if (!fs::exists(folder / "report.html", error) || !fs::exists(folder / "junit.xml", error))
+    MUSTER_CHECK_OK(writeReports(record, sha256Hex(recordText(record)), folder, node_.tree.templates));
+  setup_.view->runEnded(record, folder);
+  return record;
 }
 
 Status NodeRun::makeFolders() {

@@ -4,7 +4,8 @@
 set -u
 umask 077
 node=${MUSTER_NODE_NAME:?is not set: start this pod from the Helm chart}
-run=/muster/run/$node
+name=${MUSTER_RUN_NAME:?is not set: start this pod from the Helm chart}
+runs=/muster/run/$node run=/muster/run/$node/$name
 if [ -s /muster/secret/token ]; then
   MUSTER_TOKEN=$(cat /muster/secret/token)
   export MUSTER_TOKEN
@@ -16,6 +17,23 @@ for key in /muster/secret/key "/muster/secret/keys/$node"; do
   set -- "$@" --record-key /tmp/record.key
 done
 command -v muster-entrypoint >/dev/null 2>&1 && start=muster-entrypoint || start=muster
+
+# On a volume only the newest run of a node counts: `muster fleet` does not read attempts/. A run in use stays, and then the worse one counts.
+set_others_aside() {
+  mkdir -p "$runs/attempts" || return
+  for other in "$runs"/*; do
+    [ "$other" != "$runs/attempts" ] || continue
+    for lock in "$other/.lock" "$other"/node-*/.lock; do
+      [ ! -e "$lock" ] || flock --nonblock "$lock" true || continue 2
+    done
+    mv "$other" "$runs/attempts/" || echo "muster: $other cannot be set aside, so it counts too" >&2
+  done
+}
+if [ -e "$runs/attempts/$name" ]; then
+  run=$runs/attempts/$name # a newer pod has set this one's run aside
+elif [ ! -e "$run" ]; then
+  set_others_aside || exit 4
+fi
 
 # --resume starts a run where there is none. A container that is started again resumes its run and keeps its verdict.
 "$start" run "$@" --plain --node-name "$node" --resume "$run" &

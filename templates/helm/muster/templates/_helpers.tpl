@@ -123,6 +123,16 @@ capabilities:
 {{- end }}
 {{- end }}
 
+{{- /* Where a pod's run is: /muster/run/NODE/RUN. A container that starts again resumes it; another pod, or round, begins its own. */ -}}
+{{- define "muster.runEnv" -}}
+- {name: MUSTER_NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+{{- if .Values.run.id }}
+- {name: MUSTER_RUN_NAME, value: {{ printf "%s.%d" .Values.run.id (int .Values.run.round) | quote }}}
+{{- else }}
+- {name: MUSTER_RUN_NAME, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+{{- end }}
+{{- end }}
+
 {{- define "muster.env" -}}
 {{- $fabrics := .root.Files.Get "files/fabrics.yaml" | fromYaml -}}
 {{- $fabric := dict -}}
@@ -132,7 +142,7 @@ capabilities:
 {{- end -}}
 {{- $fabric = get $fabrics .root.Values.fabric -}}
 {{- end -}}
-- {name: MUSTER_NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+{{ include "muster.runEnv" .root }}
 - {name: MUSTER_NNODES, value: {{ .count | quote }}}
 {{- with .rendezvous }}
 - {name: MUSTER_RENDEZVOUS, value: {{ . | quote }}}
