@@ -156,7 +156,8 @@ void placeNodes(const Topology& topology, FleetNodes& nodes) {
     }
 }
 
-/// Counts states and decides. kInternal when the accounting does not balance.
+}  // namespace
+
 Status decide(Fleet& fleet) {
   fleet.states.fill(0);
   for (const FleetNode& node : fleet.nodes) ++fleet.states[static_cast<size_t>(node.state)];
@@ -171,7 +172,7 @@ Status decide(Fleet& fleet) {
                              placed, fleet.nodes.size(), sum.total(), sum.expected,
                              sum.of(Outcome::kDeferred), sum.of(Outcome::kElsewhere)),
                  ""};
-  const bool unreported = !fleet.reasons.empty();
+  fleet.reasons = fleet.gaps;
   const auto twice = static_cast<size_t>(
       std::count_if(fleet.findings.begin(), fleet.findings.end(), [](const RecordFinding& finding) {
         return finding.kind == FindingKind::kIdentity && finding.nodes.size() > 1;
@@ -197,15 +198,13 @@ Status decide(Fleet& fleet) {
   const bool rejected =
       in(NodeState::kRejected) > 0 || twice > 0 ||
       std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
-  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
+  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && fleet.gaps.empty();
   fleet.acceptance = rejected   ? Acceptance::kRejected
                      : accepted ? Acceptance::kAccepted
                                 : Acceptance::kIncomplete;
   fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
   return {};
 }
-
-}  // namespace
 
 Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   // Each step takes what the steps before it found. The nodes are common to all: a step that may change what
@@ -254,9 +253,9 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.accounting.counts[static_cast<size_t>(Outcome::kError)] += fleet.waiversUnmatched;
   fleet.waivers = std::move(waivers);
   if (!options.manyRuns) {
-    fleet.reasons = unreportedGroups(records, nodes);
+    fleet.gaps = unreportedGroups(records, nodes);
     std::vector<std::string> missing = missingGroups(records, nodes);
-    std::move(missing.begin(), missing.end(), std::back_inserter(fleet.reasons));
+    std::move(missing.begin(), missing.end(), std::back_inserter(fleet.gaps));
   }
   fleet.notes.insert(fleet.notes.end(), options.notes.begin(), options.notes.end());
   for (std::vector<std::string>* notes : {&covered.notes, &checks.notes, &peers.notes})

@@ -282,31 +282,51 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
   return judged;
 }
 
+namespace {
+
+/// All records of a node that count, as they were read before, under the waivers of the fleet.
+Result<std::vector<Record>> recordsOf(const fleet::FleetNode& node, const fs::path& run,
+                                      const Waivers& waivers, const JudgedFleet& judged) {
+  std::vector<Record> records;
+  for (const size_t index : node.records) {
+    const fleet::NodeSummary& summary = judged.records.nodes[index];
+    const fs::path path = run / summary.path;
+    MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
+    if (sha256Hex(text) != summary.sha256)
+      return Error{ErrorCode::kUsage, "was changed while the fleet was judged; run the command again",
+                   path.string()};
+    MUSTER_TRY(Record record, uncheckedRecord(text).context(path.string()));
+    for (StageRecord& stage : record.stages)
+      applyWaivers(waivers.list, waivedNode(record), stage.verdicts, record.accounting);
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+}  // namespace
+
 Result<FleetClauses> applyRequirements(const Requirements& requirements, const fs::path& run,
                                        JudgedFleet& judged) {
+  Waivers waivers;
+  if (!judged.inputs.waiversPath.empty()) {
+    MUSTER_TRY(waivers, parseWaivers(judged.inputs.waiversText, judged.inputs.waiversPath, judged.inputs.at));
+  }
   FleetClauses clauses(requirements);
-  for (const fleet::FleetNode& node : judged.fleet.nodes) {
+  fleet::Fleet& fleet = judged.fleet;
+  for (const fleet::FleetNode& node : fleet.nodes) {
     if (node.records.empty()) continue;  // it blocks acceptance anyway
-    std::vector<Record> records;
-    for (const size_t index : node.records) {
-      const fleet::NodeSummary& summary = judged.records.nodes[index];
-      const fs::path path = run / summary.path;
-      MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
-      if (sha256Hex(text) != summary.sha256)
-        return Error{ErrorCode::kUsage, "was changed while the fleet was judged; run the command again",
-                     path.string()};
-      MUSTER_TRY(Record record, uncheckedRecord(text).context(path.string()));
-      records.push_back(std::move(record));
-    }
+    MUSTER_TRY(const std::vector<Record> records, recordsOf(node, run, waivers, judged));
     clauses.add(node.name, records);
   }
+  const auto open = clauses.openNodes();
+  for (fleet::FleetNode& node : fleet.nodes)
+    if (const auto at = open.find(node.name); at != open.end() && node.state == fleet::NodeState::kAccepted) {
+      node.state = fleet::NodeState::kIncomplete;
+      node.reason = at->second;
+    }
   const std::vector<std::string> gaps = clauses.gaps();
-  fleet::Fleet& fleet = judged.fleet;
-  if (fleet.acceptance == Acceptance::kAccepted && !gaps.empty()) {
-    fleet.acceptance = Acceptance::kIncomplete;
-    fleet.exitCode = kExitIncomplete;
-  }
-  fleet.reasons.insert(fleet.reasons.end(), gaps.begin(), gaps.end());
+  fleet.gaps.insert(fleet.gaps.end(), gaps.begin(), gaps.end());
+  MUSTER_CHECK_OK(fleet::decide(fleet));
   return clauses;
 }
 
