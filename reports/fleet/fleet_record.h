@@ -235,7 +235,6 @@ struct Fleet : FleetRun {
   Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;
   std::vector<std::string> reasons;
-  std::vector<std::string> gaps;  ///< of them, what is said of the fleet as a whole and blocks acceptance
   std::string expectedFrom;
   std::string topologyFrom;
   double started = 0;  ///< of the first record that counts; seconds since 1970
@@ -274,10 +273,6 @@ struct Fleet : FleetRun {
 /// Accounts for every expected node and looks for what stands out. An error for an empty or ambiguous
 /// expectation (a node named twice), or when the accounting does not balance (kInternal).
 Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options);
-
-/// Counts the states of its nodes and decides. assess() does that; whoever changes a state or adds a gap
-/// later does it again. kInternal when the accounting does not balance.
-Status decide(Fleet& fleet);
 
 /// The text of fleet.json: the same records and options give the same bytes.
 std::string fleetText(const Fleet& fleet, const FleetRecords& records);

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "runner/core/text.h"
@@ -62,13 +63,22 @@ bool isAddress6(const std::string& text, bool marked) {
          (digits && ((twoGroups && text.find(':') == 4) || (shortened && colons >= 3)));
 }
 
-/// 6, 8 or 20 groups of two digits: of Ethernet, EUI-64 and InfiniBand.
-bool isHardwareAddress(std::string_view text, char separator) {
-  if (text.size() != 17 && text.size() != 23 && text.size() != 59) return false;
+/// Whether the text is groups of so many hexadecimal digits.
+bool isGrouped(std::string_view text, size_t digits, char separator) {
   for (size_t i = 0; i < text.size(); ++i)
-    if (i % 3 == 2 ? text[i] != separator : !isHex(text[i])) return false;
-  // With dashes, digits alone are a date.
-  return separator == ':' || std::any_of(text.begin(), text.end(), isLetter);
+    if (i % (digits + 1) == digits ? text[i] != separator : !isHex(text[i])) return false;
+  return text.size() % (digits + 1) == digits;
+}
+
+/// 6, 8 or 20 groups of two digits: of Ethernet, EUI-64 and InfiniBand. With dashes, digits alone are a date.
+bool isHardwareAddress(std::string_view text, char separator) {
+  return (text.size() == 17 || text.size() == 23 || text.size() == 59) && isGrouped(text, 2, separator) &&
+         (separator == ':' || std::any_of(text.begin(), text.end(), isLetter));
+}
+
+/// "0c42:a103:0012:3456", as the driver of InfiniBand writes it.
+bool isGuid(std::string_view text) {
+  return text.size() == 19 && isGrouped(text, 4, ':');
 }
 
 /// The groups of a stretch without those that go on as a word beyond it: "fe80::1" of "eth0:fe80::1:lost".
@@ -153,8 +163,9 @@ std::vector<std::string> addressesIn(const std::string& text) {
 std::vector<std::string> otherWritings(const std::string& value) {
   std::vector<std::string> all;
   const std::string digits = hexOf(value);
-  if (isHardwareAddress(value, ':') || isHardwareAddress(value, '-')) {
-    all = {separated(digits, 2, ":"), separated(digits, 2, "-"), separated(digits, 4, "."), digits};
+  if (isHardwareAddress(value, ':') || isHardwareAddress(value, '-') || isGuid(value)) {
+    all = {separated(digits, 2, ":"), separated(digits, 2, "-"), separated(digits, 4, "."),
+           separated(digits, 4, ":"), digits};
   } else if (value.size() == kUuidDigits && digits.size() == kUuidDigits) {
     all = {dashed(digits)};
   } else if (value.size() >= kUuid) {

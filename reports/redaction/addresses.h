@@ -12,8 +12,8 @@ namespace muster {
 /// (127.0.0.1, ::1), and nothing that only looks alike: times, versions (v1.2.3.4), names (std::abs), dates.
 std::vector<std::string> addressesIn(const std::string& text);
 
-/// The same in other writings, in small letters: of a hardware address with ':', '-', '.' or nothing between
-/// its digits; of a UUID without its prefix ("GPU-") and without dashes. Empty: it has no other.
+/// The same in other writings, in small letters: of a hardware address or GUID with ':', '-', '.' or nothing
+/// between its digits; of a UUID without its prefix ("GPU-") and without dashes. Empty: it has no other.
 std::vector<std::string> otherWritings(const std::string& value);
 
 }  // namespace muster

@@ -78,7 +78,7 @@ void Redaction::collectTexts(const Json& value, const std::string& key) {
     if (namesSerial(key) && text.size() >= kLeastSerial && hasDigit(text)) add(Secret::kSerial, text);
     if (namesUser(key)) addUser(text);
     if (const std::string host = text.substr(0, text.find(':'));
-        namesHost(key) && isPlainName(host) && addressesIn(host).empty())
+        namesHost(key) && isPlainName(host) && addressesIn(text).empty())
       addHost(host);
     if (lowerCase(key).find("nodelist") != std::string::npos)
       if (const auto hosts = expandHostList(text); hosts.ok())

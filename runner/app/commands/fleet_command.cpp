@@ -10,6 +10,7 @@
 #include <set>
 
 #include "reports/acceptance/acceptance_document.h"
+#include "reports/fleet/decision.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
@@ -312,21 +313,12 @@ Result<FleetClauses> applyRequirements(const Requirements& requirements, const f
     MUSTER_TRY(waivers, parseWaivers(judged.inputs.waiversText, judged.inputs.waiversPath, judged.inputs.at));
   }
   FleetClauses clauses(requirements);
-  fleet::Fleet& fleet = judged.fleet;
-  for (const fleet::FleetNode& node : fleet.nodes) {
+  for (const fleet::FleetNode& node : judged.fleet.nodes) {
     if (node.records.empty()) continue;  // it blocks acceptance anyway
     MUSTER_TRY(const std::vector<Record> records, recordsOf(node, run, waivers, judged));
     clauses.add(node.name, records);
   }
-  const auto open = clauses.openNodes();
-  for (fleet::FleetNode& node : fleet.nodes)
-    if (const auto at = open.find(node.name); at != open.end() && node.state == fleet::NodeState::kAccepted) {
-      node.state = fleet::NodeState::kIncomplete;
-      node.reason = at->second;
-    }
-  const std::vector<std::string> gaps = clauses.gaps();
-  fleet.gaps.insert(fleet.gaps.end(), gaps.begin(), gaps.end());
-  MUSTER_CHECK_OK(fleet::decide(fleet));
+  MUSTER_CHECK_OK(fleet::withhold(clauses.openNodes(), clauses.gaps(), judged.fleet));
   return clauses;
 }
 

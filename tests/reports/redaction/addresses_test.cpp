@@ -8,6 +8,7 @@
 namespace muster {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -78,7 +79,8 @@ TEST(Addresses, AreNothingThatOnlyLooksAlike) {
 
 TEST(Addresses, AndIdsHaveOtherWritings) {
   EXPECT_THAT(otherWritings("0C-42-a1-12-34-56"),
-              UnorderedElementsAre("0c:42:a1:12:34:56", "0c42.a112.3456", "0c42a1123456"));
+              UnorderedElementsAre("0c:42:a1:12:34:56", "0c42.a112.3456", "0c42:a112:3456", "0c42a1123456"));
+  EXPECT_THAT(otherWritings("0c42:a103:0012:3456"), Contains("0c42a10300123456"));
   EXPECT_THAT(
       otherWritings("GPU-2754677A-c8c8-4539-d2c0-6a8297de39c6"),
       UnorderedElementsAre("2754677a-c8c8-4539-d2c0-6a8297de39c6", "2754677ac8c84539d2c06a8297de39c6"));
