@@ -63,6 +63,17 @@ bool isAddress6(const std::string& text, bool marked) {
          (digits && ((twoGroups && text.find(':') == 4) || (shortened && colons >= 3)));
 }
 
+/// Zeros alone, or ones: of nobody.
+bool isUniform(std::string_view digits) {
+  return std::all_of(digits.begin(), digits.end(), [&](char c) { return c == digits.front(); });
+}
+
+std::string hexOf(std::string_view text) {
+  std::string digits;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(digits), isHex);
+  return lowerCase(digits);
+}
+
 /// Whether the text is groups of so many hexadecimal digits.
 bool isGrouped(std::string_view text, size_t digits, char separator) {
   for (size_t i = 0; i < text.size(); ++i)
@@ -73,7 +84,7 @@ bool isGrouped(std::string_view text, size_t digits, char separator) {
 /// 6, 8 or 20 groups of two digits: of Ethernet, EUI-64 and InfiniBand. With dashes, digits alone are a date.
 bool isHardwareAddress(std::string_view text, char separator) {
   return (text.size() == 17 || text.size() == 23 || text.size() == 59) && isGrouped(text, 2, separator) &&
-         (separator == ':' || std::any_of(text.begin(), text.end(), isLetter));
+         !isUniform(hexOf(text)) && (separator == ':' || std::any_of(text.begin(), text.end(), isLetter));
 }
 
 /// "0c42:a103:0012:3456", as the driver of InfiniBand writes it.
@@ -132,12 +143,6 @@ std::string dashed(const std::string& digits) {
               "-");
 }
 
-std::string hexOf(std::string_view text) {
-  std::string digits;
-  std::copy_if(text.begin(), text.end(), std::back_inserter(digits), isHex);
-  return lowerCase(digits);
-}
-
 }  // namespace
 
 std::vector<std::string> addressesIn(const std::string& text) {
@@ -163,6 +168,7 @@ std::vector<std::string> addressesIn(const std::string& text) {
 std::vector<std::string> otherWritings(const std::string& value) {
   std::vector<std::string> all;
   const std::string digits = hexOf(value);
+  if (isUniform(digits)) return all;
   if (isHardwareAddress(value, ':') || isHardwareAddress(value, '-') || isGuid(value)) {
     all = {separated(digits, 2, ":"), separated(digits, 2, "-"), separated(digits, 4, "."),
            separated(digits, 4, ":"), digits};

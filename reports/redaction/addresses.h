@@ -9,7 +9,8 @@ namespace muster {
 
 /// The IP and hardware addresses that stand in `text`, as they are written there: "10.0.0.1" of
 /// "10.0.0.1:29400", "fe80::1" of "[fe80::1%eth0]", "0c-42-a1-12-34-56". Not those that every machine has
-/// (127.0.0.1, ::1), and nothing that only looks alike: times, versions (v1.2.3.4), names (std::abs), dates.
+/// (127.0.0.1, ::1) or nobody (ff:ff:ff:ff:ff:ff), and nothing that only looks alike: times, versions
+/// (v1.2.3.4), names (std::abs), dates.
 std::vector<std::string> addressesIn(const std::string& text);
 
 /// The same in other writings, in small letters: of a hardware address or GUID with ':', '-', '.' or nothing

@@ -71,6 +71,8 @@ TEST(Addresses, AreNothingThatOnlyLooksAlike) {
                            "1:2",
                            "fe80::/10",
                            "GPU-2754677a-c8c8-4539-d2c0-6a8297de39c6",
+                           "00:00:00:00:00:00",
+                           "FF:ff:ff:ff:ff:ff",
                            "1.5e-3",
                            "100.0",
                            "gpu0:gpu1"})
@@ -86,7 +88,8 @@ TEST(Addresses, AndIdsHaveOtherWritings) {
       UnorderedElementsAre("2754677a-c8c8-4539-d2c0-6a8297de39c6", "2754677ac8c84539d2c06a8297de39c6"));
   EXPECT_THAT(otherWritings("2754677ac8c84539d2c06a8297de39c6"),
               ElementsAre("2754677a-c8c8-4539-d2c0-6a8297de39c6"));
-  for (const char* text : {"", "node17", "1329502444170", "10.0.0.1", "fd00::17"})
+  for (const char* text : {"", "node17", "1329502444170", "10.0.0.1", "fd00::17", "0000:0000:0000:0000",
+                           "00000000-0000-0000-0000-000000000000"})
     EXPECT_THAT(otherWritings(text), IsEmpty()) << text;
 }
 
