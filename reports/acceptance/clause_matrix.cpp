@@ -25,8 +25,9 @@ bool showsSomething(const Verdict& verdict) {
   return verdict.expectation && std::find(kShown.begin(), kShown.end(), verdict.outcome) != kShown.end();
 }
 
+/// A warning is about a limit that was missed, or about one that was met within its warning band.
 bool isMet(const Verdict& verdict) {
-  return verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kWarn;
+  return verdict.outcome == Outcome::kPass || (verdict.outcome == Outcome::kWarn && verdict.margin >= 0);
 }
 
 bool covers(const Clause& clause, const StageRecord& stage, const Verdict& verdict) {
@@ -67,6 +68,7 @@ class ClauseReader {
   void take(const StageRecord& stage, const Verdict& verdict) {
     ++result_.results;
     result_.met += isMet(verdict) ? 1 : 0;
+    result_.waived += verdict.outcome == Outcome::kWaived ? 1 : 0;
     if (isWorseEvidence(verdict, result_.worst)) result_.worst = &verdict;
     if (result_.stages.empty() || result_.stages.back() != stage.name) result_.stages.push_back(stage.name);
     seen_.insert(clause_.metrics.empty() ? stage.name : verdict.metric);
@@ -95,10 +97,14 @@ bool isWorseEvidence(const Verdict& a, const Verdict* b) {
 
 std::vector<std::string> ClauseMatrix::gaps() const {
   std::vector<std::string> lines;
-  for (const ClauseResult& result : clauses)
+  for (const ClauseResult& result : clauses) {
+    const std::string id = printable(result.clause->id, 80);
     if (!result.missing.empty())
-      lines.push_back(fmt::format("clause {} has no evidence: {}", printable(result.clause->id, 80),
-                                  printable(join(result.missing, ", "), 300)));
+      lines.push_back(
+          fmt::format("clause {} has no evidence: {}", id, printable(join(result.missing, ", "), 300)));
+    else if (result.isMissed())
+      lines.push_back(fmt::format("clause {} is not met: {}", id, printable(result.text(), 300)));
+  }
   return lines;
 }
 

@@ -17,9 +17,12 @@ struct ClauseResult {
   std::vector<std::string> missing;  ///< metrics or stages without any check result; empty: it has evidence
   size_t results = 0;                ///< check results that are its evidence
   size_t met = 0;                    ///< of those, the ones that were met
+  size_t waived = 0;                 ///< and the ones that somebody answers for
   const Verdict* worst = nullptr;    ///< the worst of them: by outcome, then by margin
   std::vector<std::string> stages;   ///< in which they are, in the order of the record
 
+  /// Whether a limit was missed and not waived, also one that only warns: a contract knows no warnings.
+  [[nodiscard]] bool isMissed() const { return met + waived < results; }
   /// "pass: 8 of 8 check results met (gemm)", "no evidence: compute.gemm_throughput".
   [[nodiscard]] std::string text() const;
 };
@@ -28,7 +31,7 @@ struct ClauseMatrix {
   std::vector<ClauseResult> clauses;
   std::vector<std::string> stagesWithout;  ///< whose own metrics are evidence for no clause
 
-  /// "clause 4.2 has no evidence: compute.gemm_throughput", a line each.
+  /// "clause 4.2 has no evidence: compute.gemm_throughput", "clause 4.3 is not met: ...", a line each.
   [[nodiscard]] std::vector<std::string> gaps() const;
 };
 
@@ -40,7 +43,7 @@ bool isWorseEvidence(const Verdict& a, const Verdict* b);
 ClauseMatrix clauseMatrix(const Requirements& requirements, const Record& record);
 
 /// The record under these requirements, if there are any: one that was accepted is incomplete where a clause
-/// has no evidence.
+/// has no evidence or is not met.
 Record underRequirements(Record record, const std::optional<Requirements>& requirements);
 
 }  // namespace muster

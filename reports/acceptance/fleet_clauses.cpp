@@ -21,6 +21,15 @@ std::string namesText(const std::vector<std::string>& names) {
   return text;
 }
 
+/// "clause 4.2 has no evidence on 2 of 4 nodes: n1, n2"; nothing without nodes.
+void tell(std::vector<std::string>& lines, const FleetClause& clause, const char* what,
+          const std::vector<std::string>& nodes) {
+  if (!nodes.empty())
+    lines.push_back(fmt::format("clause {} {} on {} of {} nodes: {}", printable(clause.clause.id, 80), what,
+                                nodes.size(), clause.without.size() + clause.nodes,
+                                printable(namesText(nodes), 300)));
+}
+
 /// Whether something that the clause needs is shown by none of the node's records.
 bool lacksEvidence(const std::vector<ClauseMatrix>& matrices, size_t index) {
   if (matrices.empty()) return true;
@@ -36,7 +45,7 @@ bool lacksEvidence(const std::vector<ClauseMatrix>& matrices, size_t index) {
 
 FleetClauses::FleetClauses(const Requirements& requirements) : requirements_(requirements) {
   for (const Clause& clause : requirements_.clauses)
-    clauses_.push_back({clause, 0, {}, 0, 0, std::nullopt, ""});
+    clauses_.push_back({clause, 0, {}, {}, 0, 0, std::nullopt, ""});
 }
 
 void FleetClauses::add(const std::string& node, const std::vector<Record>& records) {
@@ -52,10 +61,13 @@ void FleetClauses::add(const std::string& node, const std::vector<Record>& recor
 
 void FleetClauses::addClause(FleetClause& clause, const std::string& node,
                              const std::vector<ClauseMatrix>& matrices, size_t index) {
-  if (lacksEvidence(matrices, index))
+  const auto missed = [index](const ClauseMatrix& matrix) { return matrix.clauses[index].isMissed(); };
+  const bool lacks = lacksEvidence(matrices, index);
+  if (lacks)
     clause.without.push_back(node);
   else
     ++clause.nodes;
+  if (!lacks && std::any_of(matrices.begin(), matrices.end(), missed)) clause.missed.push_back(node);
   for (const ClauseMatrix& matrix : matrices) {
     const ClauseResult& result = matrix.clauses[index];
     clause.results += result.results;
@@ -75,12 +87,22 @@ std::vector<std::string> FleetClauses::stagesWithout() const {
 
 std::vector<std::string> FleetClauses::gaps() const {
   std::vector<std::string> lines;
-  for (const FleetClause& clause : clauses_)
-    if (!clause.without.empty())
-      lines.push_back(fmt::format("clause {} has no evidence on {} of {} nodes: {}",
-                                  printable(clause.clause.id, 80), clause.without.size(),
-                                  clause.without.size() + clause.nodes,
-                                  printable(namesText(clause.without), 300)));
+  for (const FleetClause& clause : clauses_) {
+    tell(lines, clause, "has no evidence", clause.without);
+    tell(lines, clause, "is not met", clause.missed);
+  }
+  return lines;
+}
+
+std::map<std::string, std::string> FleetClauses::openNodes() const {
+  std::map<std::string, std::vector<std::string>> open;
+  for (const FleetClause& clause : clauses_) {
+    for (const std::string& node : clause.without)
+      open[node].push_back(clause.clause.id + " has no evidence");
+    for (const std::string& node : clause.missed) open[node].push_back(clause.clause.id + " is not met");
+  }
+  std::map<std::string, std::string> lines;
+  for (const auto& [node, clauses] : open) lines[node] = "clause " + printable(namesText(clauses), 300);
   return lines;
 }
 

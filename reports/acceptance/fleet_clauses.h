@@ -2,6 +2,7 @@
 // Clauses beside the check results of many nodes: each node must show evidence of its own.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@ struct FleetClause {
   Clause clause;
   size_t nodes = 0;                  ///< with evidence
   std::vector<std::string> without;  ///< nodes that lack evidence
+  std::vector<std::string> missed;   ///< nodes that have it and missed a limit that nobody waived
   size_t results = 0;
   size_t met = 0;
   std::optional<Verdict> worst;  ///< the worst of all nodes
@@ -34,8 +36,10 @@ class FleetClauses {
   [[nodiscard]] const std::vector<FleetClause>& clauses() const { return clauses_; }
   /// Stages that are evidence for no clause on any node.
   [[nodiscard]] std::vector<std::string> stagesWithout() const;
-  /// "clause 4.2 has no evidence on 2 nodes: n1, n2", a line each.
+  /// "clause 4.2 has no evidence on 2 nodes: n1, n2", "clause 4.3 is not met on ...", a line each.
   [[nodiscard]] std::vector<std::string> gaps() const;
+  /// The nodes that do not meet every clause, each with a line that names the clauses.
+  [[nodiscard]] std::map<std::string, std::string> openNodes() const;
 
  private:
   void addClause(FleetClause& clause, const std::string& node, const std::vector<ClauseMatrix>& matrices,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds in a record what is to be redacted.
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <cctype>
 
+#include "reports/redaction/addresses.h"
 #include "reports/redaction/redaction.h"
 #include "runner/core/text.h"
 #include "runner/hosts/host_list.h"
@@ -13,7 +12,8 @@
 namespace muster {
 namespace {
 
-constexpr size_t kLeastSerial = 6;  ///< characters; what vendors put where they have none ("0", "N/A") is shorter
+constexpr size_t kLeastSerial =
+    6;  ///< characters; what vendors put where they have none ("0", "N/A") is shorter
 
 bool hasDigit(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -39,36 +39,18 @@ bool namesUser(const std::string& key) {
   return contains(keys, lowerCase(key));
 }
 
-/// An IPv4 or IPv6 address that could be anybody's: not this machine's own, not the one that means all.
-bool isAddress(const std::string& text) {
-  unsigned char bytes[16];
-  if (inet_pton(AF_INET, text.c_str(), bytes) == 1) return bytes[0] != 127 && text != "0.0.0.0";
-  const bool groups = std::count(text.begin(), text.end(), ':') >= 3 && hasDigit(text);
-  return groups && inet_pton(AF_INET6, text.c_str(), bytes) == 1;
+/// Versions have four numbers as well; a key tells them from addresses.
+bool namesVersion(const std::string& key) {
+  const std::string name = lowerCase(key);
+  for (const char* part : {"version", "firmware", "bios"})
+    if (name.find(part) != std::string::npos) return true;
+  return false;
 }
-
-/// Six groups of two hexadecimal digits.
-bool isMac(const std::string& text) {
-  if (text.size() != 17) return false;
-  for (size_t i = 0; i < text.size(); ++i)
-    if ((i % 3 == 2) != (text[i] == ':')) return false;
-  return true;
-}
-
-constexpr std::string_view kAddressCharacters = "0123456789abcdefABCDEF:.";
 
 }  // namespace
 
-void Redaction::collectAddresses(const std::string& text) {
-  for (size_t at = text.find_first_of(kAddressCharacters); at != std::string::npos;) {
-    const size_t end = std::min(text.find_first_not_of(kAddressCharacters, at), text.size());
-    std::string word = text.substr(at, end - at);
-    while (!word.empty() && (word.back() == '.' || word.back() == ':')) word.pop_back();
-    if (const size_t port = word.rfind(':'); word.find('.') != std::string::npos && port != std::string::npos)
-      word.resize(std::min(port, word.size()));  // 10.0.0.1:29400
-    if (isAddress(word) || isMac(word)) add(Secret::kAddress, word);
-    at = text.find_first_of(kAddressCharacters, end);
-  }
+void Redaction::addUser(const std::string& user) {
+  if (user != "root" && user != "git") add(Secret::kUser, user);  // these are nobody
 }
 
 void Redaction::collectUsers(const std::string& text) {
@@ -76,22 +58,33 @@ void Redaction::collectUsers(const std::string& text) {
     for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder, at + 1)) {
       const size_t begin = at + folder.size();
       const size_t end = std::min(text.find_first_of("/ \t\n\"':;,", begin), text.size());
-      add(Secret::kUser, text.substr(begin, end - begin));
+      addUser(text.substr(begin, end - begin));
     }
+  constexpr std::string_view kScheme = "://";  // ssh://user:password@host
+  for (size_t at = text.find(kScheme); at != std::string::npos; at = text.find(kScheme, at + 1)) {
+    const size_t begin = at + kScheme.size();
+    const size_t end = std::min(text.find_first_of("/?# \t\r\n\"'<>", begin), text.size());
+    const size_t host = text.substr(begin, end - begin).rfind('@');
+    if (host == std::string::npos) continue;
+    const std::string who = text.substr(begin, host);
+    addUser(who.substr(0, who.find(':')));
+    if (who.find(':') != std::string::npos) add(Secret::kUser, who.substr(who.find(':') + 1));
+  }
 }
 
 void Redaction::collectTexts(const Json& value, const std::string& key) {
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     if (namesSerial(key) && text.size() >= kLeastSerial && hasDigit(text)) add(Secret::kSerial, text);
-    if (namesUser(key) && text != "root") add(Secret::kUser, text);
+    if (namesUser(key)) addUser(text);
     if (const std::string host = text.substr(0, text.find(':'));
-        namesHost(key) && isPlainName(host) && !isAddress(host))
+        namesHost(key) && isPlainName(host) && addressesIn(text).empty())
       addHost(host);
     if (lowerCase(key).find("nodelist") != std::string::npos)
       if (const auto hosts = expandHostList(text); hosts.ok())
         for (const std::string& host : *hosts) addHost(host);
-    collectAddresses(text);
+    if (!namesVersion(key))
+      for (const std::string& address : addressesIn(text)) add(Secret::kAddress, address);
     collectUsers(text);
   }
   if (!value.is_structured()) return;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "reports/redaction/addresses.h"
 #include "runner/core/text.h"
 #include "runner/hosts/host_list.h"
 #include "runner/record/record_check.h"
@@ -53,9 +54,16 @@ void digestAnew(const std::string& before, Json& source) {
 
 }  // namespace
 
+Redaction::Name& Redaction::nameFor(Secret kind, const std::string& value) {
+  const std::string key = lowerCase(value);
+  const auto [at, fresh] = names_.try_emplace(key, Name{value, "", kind, ""});
+  if (!fresh) return at->second.same.empty() ? at->second : names_.at(at->second.same);
+  for (const std::string& other : otherWritings(value)) names_.try_emplace(other, Name{other, "", kind, key});
+  return at->second;
+}
+
 void Redaction::add(Secret secret, const std::string& value) {
-  if (rules_.count(secret) == 0 || value.size() < 2) return;
-  if (names_.try_emplace(value).second) kinds_[value] = secret;
+  if (rules_.count(secret) > 0 && value.size() >= 2) nameFor(secret, value);
 }
 
 Status Redaction::take(const Json& map) {
@@ -65,12 +73,18 @@ Status Redaction::take(const Json& map) {
   if (!r.ok()) return r.status();
   if (schema != kMapSchema)
     return Error{ErrorCode::kUsage, fmt::format("has schema {}; expected {}", schema, kMapSchema), ""};
-  for (const char* name : namesOf(Secret())) {
+  for (const char* kind : namesOf(Secret())) {
     std::map<std::string, std::string> values;
-    r.optional(name, values);
+    r.optional(kind, values);
     for (const auto& [value, pseudonym] : values) {
-      names_[value] = pseudonym;
-      kinds_[value] = *fromName<Secret>(name);
+      Name& known = nameFor(*fromName<Secret>(kind), value);
+      if (!known.pseudonym.empty() && known.pseudonym != pseudonym)
+        return Error{
+            ErrorCode::kUsage,
+            fmt::format("has two pseudonyms, {} and {}, for {} in two writings; use another map",
+                        printable(known.pseudonym, 80), printable(pseudonym, 80), printable(value, 80)),
+            ""};
+      known.pseudonym = pseudonym;
     }
   }
   return r.status();
@@ -78,9 +92,14 @@ Status Redaction::take(const Json& map) {
 
 Json Redaction::toJson() const {
   Json map = {{"redaction_schema", kMapSchema}};
-  for (const char* name : namesOf(Secret())) map[name] = Json::object();
-  for (const auto& [value, pseudonym] : names_) map[nameOf(kinds_.at(value))][value] = pseudonym;
+  for (const char* kind : namesOf(Secret())) map[kind] = Json::object();
+  for (const auto& [key, name] : names_)
+    if (name.same.empty()) map[nameOf(name.kind)][name.written] = name.pseudonym;
   return map;
+}
+
+const std::string& Redaction::pseudonymOf(const Name& name) const {
+  return name.same.empty() ? name.pseudonym : names_.at(name.same).pseudonym;
 }
 
 Redaction::Names::const_iterator Redaction::valueAt(std::string_view text, size_t at) const {
@@ -93,33 +112,35 @@ Redaction::Names::const_iterator Redaction::valueAt(std::string_view text, size_
 
 Status Redaction::name() {
   std::set<std::string> taken;
-  for (const auto& [value, pseudonym] : names_) {
-    taken.insert(pseudonym);
-    lengths_[static_cast<unsigned char>(value[0])].insert(value.size());
+  for (const auto& [key, name] : names_) {
+    taken.insert(name.pseudonym);
+    lengths_[static_cast<unsigned char>(key[0])].insert(key.size());
   }
   std::array<size_t, 5> numbers{};
-  for (auto& [value, pseudonym] : names_) {
-    const Secret kind = kinds_.at(value);
+  for (auto& [key, name] : names_) {
+    if (!name.same.empty()) continue;
     // One that is a value itself, or holds one, would be replaced again.
-    while (pseudonym.empty()) {
-      const std::string next = fmt::format("{}{:04}", nameOf(kind), ++numbers[static_cast<size_t>(kind)]);
-      if (taken.insert(next).second && leftIn(next).empty()) pseudonym = next;
-      if (numbers[static_cast<size_t>(kind)] > 1'000'000)
+    while (name.pseudonym.empty()) {
+      size_t& number = numbers[static_cast<size_t>(name.kind)];
+      const std::string next = fmt::format("{}{:04}", nameOf(name.kind), ++number);
+      if (taken.insert(next).second && leftIn(next).empty()) name.pseudonym = next;
+      if (number > 1'000'000)
         return Error{ErrorCode::kUsage,
                      fmt::format("no pseudonym is possible beside \"{}\"", printable(leftIn(next), 80)), ""};
     }
-    if (const std::string left = leftIn(pseudonym); !left.empty())
+    if (!leftIn(name.pseudonym).empty())
       return Error{ErrorCode::kUsage,
                    fmt::format("the pseudonym {} is a name in these records; use another map",
-                               printable(pseudonym, 80)),
+                               printable(name.pseudonym, 80)),
                    ""};
   }
   return {};
 }
 
-std::string Redaction::leftIn(std::string_view text) const {
+std::string Redaction::leftIn(std::string_view whole) const {
+  const std::string text = lowerCase(std::string(whole));
   for (size_t at = 0; at < text.size(); ++at)
-    if (const auto found = valueAt(text, at); found != names_.end()) return found->first;
+    if (const auto found = valueAt(text, at); found != names_.end()) return found->second.written;
   return "";
 }
 
@@ -130,7 +151,7 @@ std::string Redaction::expanded(const std::string& text) const {
     const auto [begin, end] = listAround(out, at);
     const auto hosts = expandHostList(std::string_view(out).substr(begin, end - begin));
     const bool ours = hosts.ok() && std::any_of(hosts->begin(), hosts->end(), [&](const std::string& host) {
-                        return names_.count(host) > 0;
+                        return names_.count(lowerCase(host)) > 0;
                       });
     if (!ours) continue;
     const std::string list = join(*hosts, ",");
@@ -141,11 +162,11 @@ std::string Redaction::expanded(const std::string& text) const {
 }
 
 std::string Redaction::replaced(const std::string& raw) const {
-  const std::string text = expanded(raw);
+  const std::string text = expanded(raw), folded = lowerCase(text);
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const auto found = valueAt(text, at);
-    out += found == names_.end() ? text.substr(at, 1) : found->second;
+    const auto found = valueAt(folded, at);
+    out += found == names_.end() ? text.substr(at, 1) : pseudonymOf(found->second);
     at += found == names_.end() ? 1 : found->first.size();
   }
   return out;

@@ -20,7 +20,8 @@ constexpr std::array<const char*, 5> namesOf(Secret) {
   return {"host", "serial", "address", "user", "word"};
 }
 
-/// The values that are replaced and their pseudonyms. First collect() all records, then name(), then apply().
+/// The values that are replaced, in whatever letters and writing, and their pseudonyms. First collect() all
+/// records, then name(), then apply().
 class Redaction {
  public:
   explicit Redaction(std::set<Secret> rules) : rules_(std::move(rules)) {}
@@ -29,7 +30,7 @@ class Redaction {
   Status take(const Json& map);
   void addWord(const std::string& word) { add(Secret::kWord, word); }
   /// Finds the values in a record: its node and those of its groups, serials, UUIDs and machine ids of the
-  /// inventory, IP and MAC addresses, names of home directories and approvers of waivers.
+  /// inventory, IP and MAC addresses, approvers of waivers, users of home directories and URLs.
   void collect(const Record& record);
   /// Gives each new value a pseudonym: "host0001".
   Status name();
@@ -45,20 +46,28 @@ class Redaction {
   void add(Secret secret, const std::string& value);
   void addHost(const std::string& host);
   void collectTexts(const Json& value, const std::string& key);
-  void collectAddresses(const std::string& text);
+  void addUser(const std::string& user);
   void collectUsers(const std::string& text);
   /// `named`: its keys are names, too.
   [[nodiscard]] Json replaced(const Json& value, bool named) const;
   [[nodiscard]] std::string leftIn(const Json& value, bool named) const;
   [[nodiscard]] std::string replaced(const std::string& text) const;
   [[nodiscard]] std::string expanded(const std::string& text) const;
-  using Names = std::map<std::string, std::string, std::less<>>;
-  /// The longest value that stands in `text` at `at`, or names_.end().
+  struct Name {
+    std::string written;    ///< as it was first seen
+    std::string pseudonym;  ///< empty until name()
+    Secret kind = Secret::kWord;
+    std::string same;  ///< the key of the value of which this is another writing; empty: of none
+  };
+  using Names = std::map<std::string, Name, std::less<>>;
+  /// The name of `value`, whatever its writing; a new one if it was not known.
+  Name& nameFor(Secret kind, const std::string& value);
+  [[nodiscard]] const std::string& pseudonymOf(const Name& name) const;
+  /// The longest value that stands in `text`, in small letters, at `at`, or names_.end().
   [[nodiscard]] Names::const_iterator valueAt(std::string_view text, size_t at) const;
 
   std::set<Secret> rules_;
-  Names names_;  ///< value -> pseudonym, empty until name()
-  std::map<std::string, Secret> kinds_;
+  Names names_;                    ///< by the value in small letters
   std::set<std::string> devices_;  ///< ids such as "gpu3", which are no names of hosts
   /// Lengths of the values that begin with a character, the longest first.
   std::array<std::set<size_t, std::greater<>>, 256> lengths_;

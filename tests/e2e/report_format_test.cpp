@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runner/core/text.h"
 #include "tests/e2e/fleet_run.h"
 
 namespace muster {
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 using testing::FleetRun;
 using testing::readWhole;
 using testing::runMuster;
+using testing::operator+;
 
 /// One fleet of four nodes for all tests: node 2 has a slow GPU.
 FleetRun& fleet() {
@@ -81,6 +83,87 @@ TEST(ReportFormat, ListsTheNodesOfAMeasuredFleet) {
   EXPECT_EQ(runMuster({"report", in("measured/fleet.json"), "--format", "exclude"}).out, "sim-node-0002\n");
   EXPECT_EQ(runMuster({"report", in("measured"), "--format", "hostfile"}).out,
             "sim-node-0000\nsim-node-0001\nsim-node-0003\n");
+}
+
+/// The fleet judged once more.
+testing::ProcessResult judgeUnder(const std::string& requirements, const std::string& out,
+                                  const std::vector<std::string>& more = {}) {
+  return runMuster(std::vector<std::string>{"fleet", in("run"), "--expect", in("nodes.txt"), "--out", in(out),
+                                            "--requirements", requirements} +
+                   more);
+}
+
+constexpr const char* kUnmeasured =
+    "schema = 1\nname = \"contract\"\n[[clause]]\nid = \"B.9\"\nrequirement = \"a ring\"\n"
+    "metrics = [\"ring.culprits\"]\n";
+constexpr const char* kGemmRate =
+    "schema = 1\nname = \"contract\"\n[[clause]]\nid = \"B.2\"\nrequirement = \"a rate\"\n"
+    "metrics = [\"compute.gemm_throughput\"]\n";
+
+/// A copy of an accepted record in a folder of its own.
+std::string copiedRecord(const std::string& folder) {
+  fs::create_directories(in(folder));
+  fs::copy(recordOf(0), in(folder));
+  return in(folder + "/record.json");
+}
+
+TEST(ReportRequirements, HoldForAllThatIsMadeOfARecord) {
+  const std::string given = fleet().write("given.toml", kUnmeasured).string();
+  const std::string apart = copiedRecord("apart"), beside = copiedRecord("beside");
+  fs::copy(given, in("beside/requirements.toml"));
+  EXPECT_EQ(runMuster({"report", apart}).exitCode, 0);
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"report", apart, "--requirements", given}, {"report", beside}}) {
+    const auto summary = runMuster(how);
+    EXPECT_EQ(summary.exitCode, 3) << summary.out;
+    EXPECT_NE(summary.out.find("INCOMPLETE"), std::string::npos) << summary.out;
+    for (const char* format : {"ocp", "ctrf", "junit", "prometheus", "csv", "markdown"}) {
+      const auto made = runMuster(how + std::vector<std::string>{"--format", format});
+      EXPECT_EQ(made.exitCode, 3) << format << made.err;
+      if (std::string(format) != "csv")
+        EXPECT_NE(lowerCase(made.out).find("incomplete"), std::string::npos) << format;
+    }
+    fs::remove_all(in("pages"));
+    EXPECT_EQ(runMuster(how + std::vector<std::string>{"--out", in("pages")}).exitCode, 3);
+    EXPECT_EQ(readWhole(in("pages/requirements.toml")), kUnmeasured);
+  }
+  fleet().write("beside/requirements.toml", "schema = 1\n");
+  EXPECT_EQ(runMuster({"report", beside, "--format", "junit"}).exitCode, 2);
+}
+
+TEST(ReportRequirements, TakeNodesOutOfTheListOfAcceptedOnes) {
+  const std::string given = fleet().write("given.toml", kUnmeasured).string();
+  const auto judged = judgeUnder(given, "under");
+  EXPECT_EQ(judged.exitCode, 1) << judged.out;
+  EXPECT_NE(judged.out.find("3 incomplete, 1 rejected"), std::string::npos) << judged.out;
+  std::string text = readWhole(in("under/fleet.json"));
+  EXPECT_NE(text.find("clause B.9 has no evidence"), std::string::npos);
+  const std::string mark = "\"simulated\": true";
+  text.replace(text.find(mark), mark.size(), "\"simulated\": false");
+  fleet().write("under/fleet.json", text);
+  EXPECT_EQ(runMuster({"report", in("under"), "--format", "hostfile"}).out, "");
+  EXPECT_EQ(runMuster({"report", in("under"), "--format", "exclude"}).out,
+            "sim-node-0000\nsim-node-0001\nsim-node-0002\nsim-node-0003\n");
+  const auto asked = runMuster({"report", in("under"), "--format", "hostfile", "--requirements", given});
+  EXPECT_EQ(asked.exitCode, 2);
+  EXPECT_NE(asked.err.find("muster fleet --requirements"), std::string::npos) << asked.err;
+}
+
+TEST(ReportRequirements, LetTheWaiversOfTheFleetStand) {
+  const std::string given = fleet().write("rate.toml", kGemmRate).string();
+  const std::string waivers =
+      fleet()
+          .write("waivers.toml",
+                 "schema = 1\n[[waiver]]\nstage = \"gemm\"\nmetric = \"compute.gemm_throughput\"\n"
+                 "node = \"sim-node-0002\"\ndevice = \"gpu5\"\nreason = \"spare part ordered\"\n"
+                 "approver = \"A. Person\"\nexpires = \"2099-12-31\"\n")
+          .string();
+  const auto judged = judgeUnder(given, "waived", {"--waivers", waivers});
+  EXPECT_EQ(judged.exitCode, 0) << judged.out << judged.err;
+  EXPECT_NE(judged.out.find("ACCEPTED WITH CONCESSIONS"), std::string::npos) << judged.out;
+  const auto strict = judgeUnder(given, "unwaived");
+  EXPECT_NE(strict.out.find("clause B.2 is not met on 1 of 4 nodes: sim-node-0002"), std::string::npos)
+      << strict.out;
 }
 
 TEST(Redact, MakesAFleetWithTheSameVerdictAndNoName) {

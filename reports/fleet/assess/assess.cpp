@@ -21,6 +21,7 @@
 #include "reports/fleet/check/identity.h"
 #include "reports/fleet/check/rejudged.h"
 #include "reports/fleet/check/sku_check.h"
+#include "reports/fleet/decision.h"
 #include "reports/fleet/fleet_record.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
@@ -135,10 +136,6 @@ std::vector<std::string> missingGroups(const FleetRecords& records, const FleetN
   return reasons;
 }
 
-void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
-  if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
-}
-
 /// The rack of each node: of the groups that hold it the smallest one.
 void placeNodes(const Topology& topology, FleetNodes& nodes) {
   std::map<std::string, FleetNode*> named;
@@ -154,55 +151,6 @@ void placeNodes(const Topology& topology, FleetNodes& nodes) {
       at->second->rack = group;
       at->second->slot = i + 1;
     }
-}
-
-/// Counts states and decides. kInternal when the accounting does not balance.
-Status decide(Fleet& fleet) {
-  fleet.states.fill(0);
-  for (const FleetNode& node : fleet.nodes) ++fleet.states[static_cast<size_t>(node.state)];
-  size_t placed = 0;
-  for (const size_t count : fleet.states) placed += count;
-  const Accounting& sum = fleet.accounting;
-  if (placed != fleet.nodes.size() || !sum.balanced() ||
-      sum.of(Outcome::kDeferred) + sum.of(Outcome::kElsewhere) > 0)
-    return Error{ErrorCode::kInternal,
-                 fmt::format("internal error: the fleet counts do not agree: {} nodes of {}, {} check "
-                             "results of {}, {} deferred, {} elsewhere; please report this",
-                             placed, fleet.nodes.size(), sum.total(), sum.expected,
-                             sum.of(Outcome::kDeferred), sum.of(Outcome::kElsewhere)),
-                 ""};
-  const bool unreported = !fleet.reasons.empty();
-  const auto twice = static_cast<size_t>(
-      std::count_if(fleet.findings.begin(), fleet.findings.end(), [](const RecordFinding& finding) {
-        return finding.kind == FindingKind::kIdentity && finding.nodes.size() > 1;
-      }));
-  const size_t all = fleet.nodes.size();
-  const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
-  tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
-  tell(fleet.reasons, in(NodeState::kIncomplete), all, "incomplete");
-  tell(fleet.reasons, in(NodeState::kAffected), all, "affected by another component");
-  tell(fleet.reasons, in(NodeState::kMissing), all, "missing: no record");
-  tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record (quarantined)");
-  tell(fleet.reasons, in(NodeState::kStale), all, "stale (another plan or run)");
-  tell(fleet.reasons, in(NodeState::kDown), all, "down");
-  tell(fleet.reasons, in(NodeState::kDrained), all, "drained");
-  if (twice > 0)
-    fleet.reasons.push_back(
-        fmt::format("{} finding{} of a machine, part or run with two names", twice, twice == 1 ? "" : "s"));
-  if (fleet.waiversUnmatched > 0)
-    fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the fleet", fleet.waiversUnmatched,
-                                        fleet.waiversUnmatched == 1 ? " matches" : "s match"));
-  // What a record fails is true of the fleet, whichever part it speaks against.
-  // What is counted twice is a failure, whichever of its names is the wrong one.
-  const bool rejected =
-      in(NodeState::kRejected) > 0 || twice > 0 ||
-      std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
-  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
-  fleet.acceptance = rejected   ? Acceptance::kRejected
-                     : accepted ? Acceptance::kAccepted
-                                : Acceptance::kIncomplete;
-  fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
-  return {};
 }
 
 }  // namespace

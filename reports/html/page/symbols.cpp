@@ -44,7 +44,7 @@ std::string acceptanceMeaning(Acceptance acceptance, size_t waived) {
     case Acceptance::kRejected:
       return "At least one requirement was not met.";
     case Acceptance::kIncomplete:
-      return "Some required tests produced no result.";
+      return "Some required tests produced no result, or a clause is not met.";
     case Acceptance::kInterrupted:
       return "The run was interrupted; this report shows the finished stages. Continue with \"muster run "
              "--resume\" and the run directory.";

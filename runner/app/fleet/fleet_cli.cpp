@@ -52,7 +52,7 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
       ->type_name("FILE");
   fleet
       ->add_option("--requirements", o.requirements,
-                   "clauses that each node must show evidence for; format: muster report --help")
+                   "clauses that each node must meet; format: muster report --help")
       ->type_name("FILE");
   addFleetId(fleet, o.fleetId, "required fleet run ID (default: the ID of most records)");
   addWaivers(fleet, o.waivers);

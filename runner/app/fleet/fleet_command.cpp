@@ -10,6 +10,7 @@
 #include <set>
 
 #include "reports/acceptance/acceptance_document.h"
+#include "reports/fleet/decision.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
@@ -281,31 +282,42 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
   return judged;
 }
 
+namespace {
+
+/// All records of a node that count, as they were read before, under the waivers of the fleet.
+Result<std::vector<Record>> recordsOf(const fleet::FleetNode& node, const fs::path& run,
+                                      const Waivers& waivers, const JudgedFleet& judged) {
+  std::vector<Record> records;
+  for (const size_t index : node.records) {
+    const fleet::NodeSummary& summary = judged.records.nodes[index];
+    const fs::path path = run / summary.path;
+    MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
+    if (sha256Hex(text) != summary.sha256)
+      return Error{ErrorCode::kUsage, "was changed while the fleet was judged; run the command again",
+                   path.string()};
+    MUSTER_TRY(Record record, uncheckedRecord(text).context(path.string()));
+    for (StageRecord& stage : record.stages)
+      applyWaivers(waivers.list, waivedNode(record), stage.verdicts, record.accounting);
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+}  // namespace
+
 Result<FleetClauses> applyRequirements(const Requirements& requirements, const fs::path& run,
                                        JudgedFleet& judged) {
+  Waivers waivers;
+  if (!judged.inputs.waiversPath.empty()) {
+    MUSTER_TRY(waivers, parseWaivers(judged.inputs.waiversText, judged.inputs.waiversPath, judged.inputs.at));
+  }
   FleetClauses clauses(requirements);
   for (const fleet::FleetNode& node : judged.fleet.nodes) {
     if (node.records.empty()) continue;  // it blocks acceptance anyway
-    std::vector<Record> records;
-    for (const size_t index : node.records) {
-      const fleet::NodeSummary& summary = judged.records.nodes[index];
-      const fs::path path = run / summary.path;
-      MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
-      if (sha256Hex(text) != summary.sha256)
-        return Error{ErrorCode::kUsage, "was changed while the fleet was judged; run the command again",
-                     path.string()};
-      MUSTER_TRY(Record record, uncheckedRecord(text).context(path.string()));
-      records.push_back(std::move(record));
-    }
+    MUSTER_TRY(const std::vector<Record> records, recordsOf(node, run, waivers, judged));
     clauses.add(node.name, records);
   }
-  const std::vector<std::string> gaps = clauses.gaps();
-  fleet::Fleet& fleet = judged.fleet;
-  if (fleet.acceptance == Acceptance::kAccepted && !gaps.empty()) {
-    fleet.acceptance = Acceptance::kIncomplete;
-    fleet.exitCode = kExitIncomplete;
-  }
-  fleet.reasons.insert(fleet.reasons.end(), gaps.begin(), gaps.end());
+  MUSTER_CHECK_OK(fleet::withhold(clauses.openNodes(), clauses.gaps(), judged.fleet));
   return clauses;
 }
 

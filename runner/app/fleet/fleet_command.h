@@ -21,9 +21,9 @@ struct JudgedFleet {
 Result<JudgedFleet> judgeRecords(FleetInputs inputs, const std::filesystem::path& run,
                                  const fleet::RecordRules& rules);
 
-/// What the nodes show of the clauses, by their records below `run`. An accepted fleet in which a node lacks
-/// evidence for a clause is incomplete from then on. Reads each record once more; one that has changed
-/// meanwhile is an error.
+/// What the nodes show of the clauses, by their records below `run`. An accepted node that lacks evidence for
+/// a clause, or does not meet it, is incomplete from then on, and so is the fleet. Reads each record once
+/// more; one that has changed meanwhile is an error.
 Result<FleetClauses> applyRequirements(const Requirements& requirements, const std::filesystem::path& run,
                                        JudgedFleet& judged);
 

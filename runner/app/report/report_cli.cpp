@@ -12,7 +12,9 @@ Every format marks what is not a plain run: SIMULATED, IMPORTED, RE-JUDGED, REDA
 simulated fleet. In CSV, a text that a spreadsheet would compute begins with an apostrophe.
 
 Exit code: the one stored in the record, of several the worst, see `muster --help`; of a list of nodes 0; 3 if the record is accepted
-and a clause of --requirements has no evidence. Copies of both files are kept in --out; reports rendered there again show them too.
+and a clause of --requirements has no evidence or is not met: a limit that was missed counts, also one that only warns, unless it
+is waived. Copies of both files are kept in --out; reports rendered there again show them too. A requirements.toml beside a record
+holds for all that is made of it, also without the option.
 
 Examples:
   muster report runs/n17/record.json                   show the summary
@@ -103,7 +105,7 @@ CLI::App* addReport(CLI::App& app, ReportOptions& o) {
       ->type_name("FILE");
   report
       ->add_option("--requirements", o.requirements,
-                   "clauses of a contract; one without evidence blocks acceptance; format: below")
+                   "clauses of a contract; one that is not met blocks acceptance; format: below")
       ->type_name("FILE");
   report->footer(reportFormatsText() + kReportExamples);
   return report;

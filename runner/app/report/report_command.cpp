@@ -49,13 +49,26 @@ Result<std::vector<fs::path>> filesOf(const ReportOptions& options) {
   return files;
 }
 
+/// The requirements that the record at `file` is shown under: those of the option, else the copy beside it.
+Result<std::optional<Requirements>> requirementsOf(const ReportOptions& options, const fs::path& file) {
+  const fs::path kept = file.parent_path() / kRequirementsFile;
+  std::error_code error;
+  const bool absent = fs::symlink_status(kept, error).type() == fs::file_type::not_found;
+  if (options.requirements.empty() && absent) return std::optional<Requirements>();
+  MUSTER_TRY(Requirements requirements,
+             readRequirements(options.requirements.empty() ? kept : options.requirements));
+  return std::optional(std::move(requirements));
+}
+
 /// Renders one record after another and gives each text with its node's name; returns the worst exit code.
-Result<int> renderEach(const Format& format, const std::vector<fs::path>& files,
+Result<int> renderEach(const Format& format, const ReportOptions& options, const std::vector<fs::path>& files,
                        const std::function<Status(const std::string& node, std::string text)>& take) {
   int exitCode = kExitAccepted;
   std::set<std::string> nodes;
   for (const fs::path& file : files) {
-    MUSTER_TRY(const Record record, soundRecordAt(file));
+    MUSTER_TRY(const auto requirements, requirementsOf(options, file));
+    MUSTER_TRY(Record original, soundRecordAt(file));
+    const Record record = underRequirements(std::move(original), requirements);
     if (!nodes.insert(record.node).second && format.onePerNode)
       return Error{ErrorCode::kUsage,
                    fmt::format("is a second record of node {}; --format {} takes one record of each node",
@@ -68,13 +81,14 @@ Result<int> renderEach(const Format& format, const std::vector<fs::path>& files,
 }
 
 /// A file for each record.
-Result<int> reportEach(const Format& format, const std::vector<fs::path>& files, const fs::path& out) {
-  if (out.empty())
+Result<int> reportEach(const Format& format, const ReportOptions& options,
+                       const std::vector<fs::path>& files) {
+  if (options.out.empty())
     return Error{
         ErrorCode::kUsage,
         fmt::format("--format {} writes a file for each record; say where with --out DIR", format.name), ""};
-  MUSTER_TRY(const fs::path folder, makeOutputFolder(out, "--out"));
-  return renderEach(format, files, [&](const std::string& node, const std::string& text) -> Status {
+  MUSTER_TRY(const fs::path folder, makeOutputFolder(options.out, "--out"));
+  return renderEach(format, options, files, [&](const std::string& node, const std::string& text) -> Status {
     if (isPlainName(node)) return put(text, folder / (node + format.ending));
     return Error{ErrorCode::kUsage,
                  fmt::format("the node's name \"{}\" cannot be that of a file; render its record alone",
@@ -87,10 +101,10 @@ Result<int> reportAs(const Format& format, const ReportOptions& options) {
   MUSTER_TRY(const std::vector<fs::path> files, filesOf(options));
   std::error_code error;
   const bool alone = files.size() == 1 && !fs::is_directory(options.out, error);
-  if (format.merge == nullptr && !alone) return reportEach(format, files, options.out);
+  if (format.merge == nullptr && !alone) return reportEach(format, options, files);
   std::vector<std::string> texts;
   MUSTER_TRY(const int exitCode,
-             renderEach(format, files, [&](const std::string&, std::string text) -> Status {
+             renderEach(format, options, files, [&](const std::string&, std::string text) -> Status {
                texts.push_back(std::move(text));
                return {};
              }));
@@ -100,6 +114,12 @@ Result<int> reportAs(const Format& format, const ReportOptions& options) {
 
 /// Lists of nodes come from a fleet, which alone knows those that are missing.
 Result<int> listNodes(const NodeListFormat& format, const ReportOptions& options) {
+  if (!options.requirements.empty())
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--format {} lists the nodes as fleet.json has them; judge the fleet under its "
+                             "clauses with `muster fleet --requirements`",
+                             format.name),
+                 "--requirements"};
   fs::path folder = options.records.front();
   std::error_code error;
   if (!fs::is_directory(folder, error) && folder.filename() == "fleet.json") folder = folder.parent_path();
@@ -141,10 +161,9 @@ Result<int> reportPages(const ReportOptions& options) {
                    "--acceptance"};
     MUSTER_TRY(document, readAcceptanceDocument(options.acceptance));
   }
-  if (!options.requirements.empty()) {
-    MUSTER_TRY(document.requirements, readRequirements(options.requirements));
-  }
-  MUSTER_TRY(const Record record, soundRecordAt(options.records.front()));
+  const fs::path& file = options.records.front();
+  MUSTER_TRY(document.requirements, requirementsOf(options, file));
+  MUSTER_TRY(const Record record, soundRecordAt(file));
   if (options.out.empty()) return showSummary(record, document.requirements);
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
@@ -173,9 +192,9 @@ std::string reportFormatsText() {
 
 Result<int> reportCommand(const ReportOptions& options) {
   if (options.format.empty()) return reportPages(options);
-  if (!options.acceptance.empty() || !options.requirements.empty())
+  if (!options.acceptance.empty())
     return Error{ErrorCode::kUsage, "is printed in report.html only, which is written without --format",
-                 options.acceptance.empty() ? "--requirements" : "--acceptance"};
+                 "--acceptance"};
   if (const NodeListFormat* list = named(nodeListFormats(), options.format)) return listNodes(*list, options);
   return reportAs(*named(formats(), options.format), options);
 }

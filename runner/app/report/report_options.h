@@ -20,10 +20,11 @@ struct ReportOptions {
   std::string format;                ///< one of reportFormats(); empty: summary, or report.html and junit.xml
   std::filesystem::path out;         ///< where the reports go; empty: standard output
   std::filesystem::path acceptance;  ///< acceptance.toml for the first page; empty: blanks
-  std::filesystem::path requirements;  ///< clauses that must have evidence; empty: none
+  std::filesystem::path
+      requirements;  ///< clauses that must be met; empty: the copy beside the record, if any
 };
 /// Renders records again. Returns the record's exit code, of several the worst, or kExitIncomplete where it
-/// is accepted and a clause of the requirements has no evidence.
+/// is accepted and a clause of the requirements has no evidence or is not met.
 Result<int> reportCommand(const ReportOptions& options);
 std::vector<std::string> reportFormats();
 /// One line for each format, for --help.

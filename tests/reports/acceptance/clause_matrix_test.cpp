@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "reports/acceptance/fleet_clauses.h"
 #include "tests/runner/record/sample/sample_record.h"
 
@@ -15,6 +17,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 Requirements requirementsOf(const std::string& clauses) {
   auto read = parseRequirements("schema = 1\nname = \"contract\"\n" + clauses, "r.toml");
@@ -40,7 +43,7 @@ TEST(ClauseMatrix, ShowsTheWorstCheckResultOfAClause) {
   EXPECT_EQ(result.worst->outcome, Outcome::kFail);
   EXPECT_LT(result.met, result.results);
   EXPECT_THAT(result.stages, Contains("gemm"));
-  EXPECT_THAT(matrix.gaps(), IsEmpty());
+  EXPECT_THAT(matrix.gaps(), ElementsAre(HasSubstr("clause 1 is not met: fail: ")));
 }
 
 TEST(ClauseMatrix, NamesAMetricThatNothingWasMeasuredOf) {
@@ -96,6 +99,43 @@ TEST(ClauseMatrix, KeepsARecordWithoutEvidenceFromBeingAccepted) {
       << "rejected stays rejected";
 }
 
+/// The healthy record with this in place of each result of the matrix product.
+Record withGemm(Outcome outcome, double margin) {
+  Record record = testing::healthyRecord();
+  for (StageRecord& stage : record.stages)
+    for (Verdict& verdict : stage.verdicts) {
+      if (verdict.metric != "compute.gemm_throughput") continue;
+      verdict.outcome = outcome;
+      verdict.margin = margin;
+    }
+  return record;
+}
+
+TEST(ClauseMatrix, TakesAMissedLimitThatOnlyWarnsAsNotMet) {
+  const Requirements requirements = oneClause(kGemm);
+  for (const Record& missed : {withGemm(Outcome::kWarn, -0.2), withGemm(Outcome::kFlaky, 0.1),
+                               withGemm(Outcome::kWarn, std::numeric_limits<double>::quiet_NaN())}) {
+    const ClauseMatrix matrix = clauseMatrix(requirements, missed);
+    EXPECT_EQ(matrix.clauses.front().met, 0U);
+    EXPECT_GT(matrix.clauses.front().results, 0U);
+    const Record shown = underRequirements(missed, requirements);
+    EXPECT_EQ(shown.exitCode, 3);
+    EXPECT_EQ(shown.acceptance, Acceptance::kIncomplete);
+    EXPECT_THAT(shown.reasons, Contains("clause 1 is not met: " + matrix.clauses.front().text()));
+  }
+  const Record warned = withGemm(Outcome::kWarn, -0.2);
+  EXPECT_THAT(clauseMatrix(requirements, warned).clauses.front().text(), HasSubstr("warn: 0 of "));
+}
+
+TEST(ClauseMatrix, LetsStandWhatIsMetInItsWarningBandOrWaived) {
+  const Requirements requirements = oneClause(kGemm);
+  const Record near = withGemm(Outcome::kWarn, 0.01), waived = withGemm(Outcome::kWaived, -0.2);
+  for (const Record& record : {near, waived}) EXPECT_EQ(underRequirements(record, requirements).exitCode, 0);
+  const ClauseMatrix met = clauseMatrix(requirements, near), conceded = clauseMatrix(requirements, waived);
+  EXPECT_EQ(met.clauses.front().met, met.clauses.front().results);
+  EXPECT_EQ(conceded.clauses.front().met, 0U) << "somebody answers for it; it is not met";
+}
+
 TEST(FleetClauses, NeedsEvidenceOfEachNode) {
   Record silent = testing::healthyRecord();
   for (StageRecord& stage : silent.stages) stage.verdicts.clear();
@@ -107,7 +147,11 @@ TEST(FleetClauses, NeedsEvidenceOfEachNode) {
   ASSERT_EQ(clauses.clauses().size(), 1U);
   EXPECT_EQ(clauses.clauses().front().nodes, 2U);
   EXPECT_EQ(clauses.clauses().front().worstNode, "n3");
-  EXPECT_THAT(clauses.gaps(), ElementsAre("clause 1 has no evidence on 2 of 4 nodes: n2, n4"));
+  EXPECT_THAT(clauses.gaps(), ElementsAre("clause 1 has no evidence on 2 of 4 nodes: n2, n4",
+                                          "clause 1 is not met on 1 of 4 nodes: n3"));
+  EXPECT_THAT(clauses.openNodes(),
+              ElementsAre(Pair("n2", "clause 1 has no evidence"), Pair("n3", "clause 1 is not met"),
+                          Pair("n4", "clause 1 has no evidence")));
 }
 
 TEST(Requirements, RefusesMistakesWithTheirPlaces) {
