@@ -143,7 +143,7 @@ TEST(ReportRequirements, TakeNodesOutOfTheListOfAcceptedOnes) {
   fleet().write("under/fleet.json", text);
   EXPECT_EQ(runMuster({"report", in("under"), "--format", "hostfile"}).out, "");
   EXPECT_EQ(runMuster({"report", in("under"), "--format", "exclude"}).out,
-            "sim-node-0000\nsim-node-0001\nsim-node-0002\nsim-node-0003\n");
+            "sim-node-0000,sim-node-0001,sim-node-0002,sim-node-0003\n");
   const auto asked = runMuster({"report", in("under"), "--format", "hostfile", "--requirements", given});
   EXPECT_EQ(asked.exitCode, 2);
   EXPECT_NE(asked.err.find("muster fleet --requirements"), std::string::npos) << asked.err;
