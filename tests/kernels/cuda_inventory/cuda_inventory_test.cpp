@@ -52,7 +52,10 @@ std::string unreadableOf(const Readings& readings, const std::string& device) {
 /// Limits of NVLink must not meet PCIe, and a driver that cannot tell them apart is an error.
 TEST(CudaInventory, SaysWhatCarriesCopiesBetweenTwoGpus) {
   const auto linkOf = [](const std::string& scenario, const std::string& to) {
-    const auto link = FakeNode(scenario).open()->link("gpu0", to);
+    FakeNode node(scenario);
+    for (const auto& [gpu, numaNode] : {std::pair{"18", "0"}, {"2a", "0"}, {"60", "1"}})
+      node.file(std::string("sys/bus/pci/devices/0000:") + gpu + ":00.0/numa_node", numaNode);
+    const auto link = node.open()->link("gpu0", to);
     return link.ok() ? *link : link.error().message;
   };
   EXPECT_EQ(linkOf("", "gpu7"), "nvlink");
