@@ -51,7 +51,7 @@ TEST(Operator, IsToldTheNearestCommandAndOption) {
                 "muster run: there is no option --ot; did you mean \"--out\"?");
   expectRefused(runMuster({"run", "plan.toml", "other.toml"}), "muster run: unexpected \"other.toml\"");
   expectRefused(runMuster({"check"}), "muster check: plans is required; see `muster check --help`");
-  expectRefused(runMuster({"skus", "h100"}), "available: a100-sxm4-40gb, ");
+  expectRefused(runMuster({"skus", "h100"}), "available: a100-pcie-40gb, ");
 }
 
 TEST(Operator, IsNotTakenForSayingNothingByAnEmptyValue) {
