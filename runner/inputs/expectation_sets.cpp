@@ -48,6 +48,7 @@ class Expander {
     item_ = pointer;
     failed_ = false;
     std::vector<ExpectationTable> all = byMetric(expand(item, pointer));
+    if (!failed_ && (made_ += all.size()) > kMostExpectations) tooMany();
     if (failed_) return {};
     for (ExpectationTable& one : all) {
       one.pointer = pointer;
@@ -68,11 +69,15 @@ class Expander {
       --left_;
       return true;
     }
+    tooMany();
+    return false;
+  }
+
+  void tooMany() {
     if (!std::exchange(spent_, true))
       fail(item_, fmt::format("found more than {} expectations; expected at most {}", kMostExpectations,
                               kMostExpectations));
     failed_ = true;
-    return false;
   }
 
   std::vector<ExpectationTable> expand(const Json& item, const std::string& pointer) {
@@ -178,6 +183,7 @@ class Expander {
   const Json* sets_ = nullptr;
   std::vector<std::string> open_;  ///< sets that are being read
   std::string item_;
+  size_t made_ = 0;
   size_t left_ = 2 * kMostExpectations;  ///< tables of sets, then one for each metric
   bool spent_ = false;
   bool failed_ = false;

@@ -130,6 +130,18 @@ TEST(ExpectationSets, DoublingInEachLevelIsBounded) {
   EXPECT_EQ(result.problems, "/expect/0: found more than 1000 expectations; expected at most 1000\n");
 }
 
+/// What is read is written with one item for each, and must be read again.
+TEST(ExpectationSets, ComeToNoMoreThanAListMayHave) {
+  const auto items = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "[[expect]]\nmetric = [\"a.x\", \"a.y\"]\nmin = 1\n";
+    return expanded(text);
+  };
+  EXPECT_EQ(items(500).tables.size(), 1000u);
+  EXPECT_EQ(items(500).problems, "");
+  EXPECT_EQ(items(501).problems, "/expect/500: found more than 1000 expectations; expected at most 1000\n");
+}
+
 /// Over generated documents: what comes out is what each use asks for, in order, field by field.
 TEST(ExpectationSets, GiveWhatTheirUsersAskForInGeneratedDocuments) {
   std::mt19937 random(20261123);
