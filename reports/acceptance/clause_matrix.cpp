@@ -58,9 +58,11 @@ class ClauseReader {
     for (const StageRecord& stage : record.stages)
       for (const Verdict& verdict : stage.verdicts)
         if (showsSomething(verdict) && covers(clause_, stage, verdict)) take(stage, verdict);
-    const auto& needed = clause_.metrics.empty() ? clause_.stages : clause_.metrics;
-    for (const std::string& name : needed)
-      if (!seen_.contains(name)) result_.missing.push_back(name);
+    // Each metric in some stage, and each stage with some metric: a stage that never ran is no evidence.
+    for (const std::string& name : clause_.metrics)
+      if (!metrics_.contains(name)) result_.missing.push_back(name);
+    for (const std::string& name : clause_.stages)
+      if (!stages_.contains(name)) result_.missing.push_back(name);
     return std::move(result_);
   }
 
@@ -71,12 +73,13 @@ class ClauseReader {
     result_.waived += verdict.outcome == Outcome::kWaived ? 1 : 0;
     if (isWorseEvidence(verdict, result_.worst)) result_.worst = &verdict;
     if (result_.stages.empty() || result_.stages.back() != stage.name) result_.stages.push_back(stage.name);
-    seen_.insert(clause_.metrics.empty() ? stage.name : verdict.metric);
+    metrics_.insert(verdict.metric);
+    stages_.insert(stage.name);
   }
 
   const Clause& clause_;
   ClauseResult result_;
-  std::set<std::string> seen_;
+  std::set<std::string> metrics_, stages_;  ///< with evidence
 };
 
 /// The distance to the limit; NaN where there is none between met and missed.

@@ -64,6 +64,8 @@ TEST(ClauseMatrix, TakesOnlyResultsOfItsStagesAndLabels) {
   EXPECT_THAT(gapsOf(metric + "\nstages = [\"gemm\"]"), IsEmpty());
   EXPECT_THAT(gapsOf(metric + "\nstages = [\"nowhere\"]"), ElementsAre(HasSubstr("no evidence")));
   EXPECT_THAT(gapsOf("stages = [\"gemm\", \"nowhere\"]"), ElementsAre(HasSubstr("no evidence: nowhere")));
+  EXPECT_THAT(gapsOf(metric + "\nstages = [\"gemm\", \"nowhere\"]"),
+              ElementsAre(HasSubstr("no evidence: nowhere")));
   EXPECT_THAT(gapsOf(metric + "\nwhere = { dtype = \"int4\" }"), ElementsAre(HasSubstr("no evidence")));
 }
 
