@@ -13,6 +13,7 @@
 namespace muster::imports {
 namespace {
 
+constexpr double kLargest = 1e30;  ///< no benchmark has such a value, in whatever unit
 constexpr uint64_t kMostNodeRanks = 1024;  // of a node
 constexpr size_t kMostResults = 1'000;     // benchmarks times nodes
 constexpr std::string_view kReturnCode = "return_code";
@@ -121,7 +122,7 @@ Status takeValue(const Source& source, const std::string& text, const Json& valu
   }
   std::string& error = node.errors[key->benchmark];
   const bool known = measurementOf(*key, 1, "").has_value();
-  if (!value.is_number() || !std::isfinite(value.get<double>())) {
+  if (!value.is_number() || !(std::abs(value.get<double>()) < kLargest)) {
     if (error.empty())
       error = fmt::format("{} is {}, no number", printable(text, 120), printable(dumpJson(value), 40));
     return {};
