@@ -57,9 +57,10 @@ def options(share, scenario):
 
 
 def suits(plan, scenario):
-    """Whether the plan is for GPUs like these: nccl requires NVLink, a4-gke the settings of A4, most plans bf16."""
+    """Whether the plan is for GPUs like these: some require that GPUs of a node reach each other faster than those of others, a4-gke
+    the settings of A4, most plans bf16."""
     text = read(scenario)
-    return not (plan == "nccl" and "pcie_peer" in text or plan == "a4-gke" or plan not in ("compact", *CPU_PLANS) and "bf16 = " not in text)
+    return not (plan in ("nccl", "cluster", "scaling") and "pcie_peer" in text or plan == "a4-gke" or plan not in ("compact", *CPU_PLANS) and "bf16 = " not in text)
 
 
 def connected(share, folder):
