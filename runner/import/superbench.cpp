@@ -13,7 +13,7 @@
 namespace muster::imports {
 namespace {
 
-constexpr double kLargest = 1e30;  ///< no benchmark has such a value, in whatever unit
+constexpr double kLargest = 1e30;          ///< no benchmark has such a value, in whatever unit
 constexpr uint64_t kMostNodeRanks = 1024;  // of a node
 constexpr size_t kMostResults = 1'000;     // benchmarks times nodes
 constexpr std::string_view kReturnCode = "return_code";

@@ -55,8 +55,9 @@ CLI::App* addCheck(CLI::App& app, CheckOptions& o) {
   CLI::Option* json =
       check->add_flag("--json", o.json, "print the result as one JSON object, for editors and scripts");
   check
-      ->add_option("--schema", o.schema,
-                   "print the JSON Schema of such files, for editors: plan, profile, scenario, waivers, requirements")
+      ->add_option(
+          "--schema", o.schema,
+          "print the JSON Schema of such files, for editors: plan, profile, scenario, waivers, requirements")
       ->type_name("KIND")
       ->check(CLI::IsMember({"plan", "profile", "scenario", "waivers", "requirements"}))
       ->excludes(json)
