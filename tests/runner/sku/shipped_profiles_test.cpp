@@ -81,6 +81,23 @@ double floorOf(const Expectation& e, const Profile& profile) {
                                                                    : "flops." + e.where.at("dtype"));
 }
 
+/// The plans' own shares are those that cards of low power reach, too: 40%, sustained 35%.
+TEST(ShippedProfiles, AskMoreOfBoardsThanThePlansDo) {
+  for (const auto& [name, profile] : shippedProfiles()) {
+    if (name == "host" || isCard(profile)) continue;
+    std::set<std::string> asked;
+    for (const Expectation& e : profile.expectations) {
+      const bool enough = e.metric == "compute.gemm_throughput"
+                              ? floorOf(e, profile) >= 0.5 * profile.peaks.at("flops." + e.where.at("dtype"))
+                              : e.kind == CheckKind::kOfPeak && e.limit >= 0.45;
+      if (enough && e.metric == "compute.gemm_throughput") asked.insert(e.where.at("dtype"));
+      if (enough && e.metric == "compute.sustained_throughput") asked.insert("sustained");
+    }
+    for (const char* what : {"bf16", "tf32", "sustained"})
+      EXPECT_TRUE(asked.contains(what)) << name << ' ' << what;
+  }
+}
+
 TEST(ShippedProfiles, RejectAThirdOfTheFlopsAndAcceptMeasuredFigures) {
   struct Measured {
     const char* profile;
