@@ -54,10 +54,12 @@ class ClauseReader {
  public:
   explicit ClauseReader(const Clause& clause) : clause_(clause) { result_.clause = &clause; }
 
-  ClauseResult read(const Record& record) {
-    for (const StageRecord& stage : record.stages)
-      for (const Verdict& verdict : stage.verdicts)
-        if (showsSomething(verdict) && covers(clause_, stage, verdict)) take(stage, verdict);
+  void read(const StageRecord& stage) {
+    for (const Verdict& verdict : stage.verdicts)
+      if (showsSomething(verdict) && covers(clause_, stage, verdict)) take(stage, verdict);
+  }
+
+  ClauseResult result() {
     // Each metric in some stage, and each stage with some metric: a stage that never ran is no evidence.
     for (const std::string& name : clause_.metrics)
       if (!metrics_.contains(name)) result_.missing.push_back(name);
@@ -113,12 +115,21 @@ std::vector<std::string> ClauseMatrix::gaps() const {
 
 ClauseMatrix clauseMatrix(const Requirements& requirements, const Record& record) {
   ClauseMatrix matrix;
-  for (const Clause& clause : requirements.clauses)
-    matrix.clauses.push_back(ClauseReader(clause).read(record));
+  for (const Clause& clause : requirements.clauses) {
+    ClauseReader reader(clause);
+    for (const StageRecord& stage : record.stages) reader.read(stage);
+    matrix.clauses.push_back(reader.result());
+  }
   for (const StageRecord& stage : record.stages)
     if (!isOwnStage(stage.name) && !isEvidence(requirements, stage))
       matrix.stagesWithout.push_back(stage.name);
   return matrix;
+}
+
+ClauseResult clauseResult(const Clause& clause, const StageRecord& stage) {
+  ClauseReader reader(clause);
+  reader.read(stage);
+  return reader.result();
 }
 
 std::string ClauseResult::text() const {

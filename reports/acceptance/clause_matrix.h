@@ -42,6 +42,9 @@ bool isWorseEvidence(const Verdict& a, const Verdict* b);
 /// `requirements` and `record` must outlive the matrix.
 ClauseMatrix clauseMatrix(const Requirements& requirements, const Record& record);
 
+/// What one stage shows of a clause.
+ClauseResult clauseResult(const Clause& clause, const StageRecord& stage);
+
 /// The record under these requirements, if there are any: one that was accepted is incomplete where a clause
 /// has no evidence or is not met.
 Record underRequirements(Record record, const std::optional<Requirements>& requirements);

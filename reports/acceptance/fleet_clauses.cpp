@@ -30,15 +30,35 @@ void tell(std::vector<std::string>& lines, const FleetClause& clause, const char
                                 printable(namesText(nodes), 300)));
 }
 
-/// Whether something that the clause needs is shown by none of the node's records.
-bool lacksEvidence(const std::vector<ClauseMatrix>& matrices, size_t index) {
-  if (matrices.empty()) return true;
-  const auto& first = matrices.front().clauses[index].missing;
-  return std::any_of(first.begin(), first.end(), [&](const std::string& name) {
-    return std::all_of(matrices.begin(), matrices.end(), [&](const ClauseMatrix& matrix) {
-      return contains(matrix.clauses[index].missing, name);
-    });
-  });
+/// The metrics and stages of the clause that none of the node's records shows.
+std::set<std::string> missingIn(const std::vector<ClauseMatrix>& matrices, const Clause& clause,
+                                size_t index) {
+  std::set<std::string> names(clause.metrics.begin(), clause.metrics.end());
+  names.insert(clause.stages.begin(), clause.stages.end());
+  for (const ClauseMatrix& matrix : matrices)
+    std::erase_if(names,
+                  [&](const std::string& name) { return !contains(matrix.clauses[index].missing, name); });
+  return names;
+}
+
+/// The stage with only those results that one rank reports for its whole group.
+StageRecord sharedPart(const StageRecord& stage) {
+  StageRecord shared;
+  shared.name = stage.name;
+  const auto metrics =
+      stage.evidence.is_object() ? stage.evidence.find("leader_metrics") : stage.evidence.end();
+  if (metrics == stage.evidence.end() || !metrics->is_array()) return shared;
+  for (const Verdict& verdict : stage.verdicts)
+    if (std::find(metrics->begin(), metrics->end(), verdict.metric) != metrics->end())
+      shared.verdicts.push_back(verdict);
+  return shared;
+}
+
+/// The part of a clause that is about one of its metrics or stages.
+Clause partOf(const Clause& clause, const std::string& name) {
+  Clause part = clause;
+  (contains(clause.metrics, name) ? part.metrics : part.stages) = {name};
+  return part;
 }
 
 }  // namespace
@@ -50,24 +70,57 @@ FleetClauses::FleetClauses(const Requirements& requirements) : requirements_(req
 
 void FleetClauses::add(const std::string& node, const std::vector<Record>& records) {
   std::vector<ClauseMatrix> matrices;
+  std::vector<const Group*> groups;
   for (const Record& record : records) {
     matrices.push_back(clauseMatrix(requirements_, record));
+    for (const Group* group : addGroups(record)) groups.push_back(group);
     for (const StageRecord& stage : record.stages)
       if (!isOwnStage(stage.name))
         (contains(matrices.back().stagesWithout, stage.name) ? stages_ : used_).insert(stage.name);
   }
-  for (size_t i = 0; i < clauses_.size(); ++i) addClause(clauses_[i], node, matrices, i);
+  for (size_t i = 0; i < clauses_.size(); ++i) addClause(clauses_[i], node, matrices, i, groups);
+}
+
+std::vector<const FleetClauses::Group*> FleetClauses::addGroups(const Record& record) {
+  const auto id = record.launcher.is_object() ? record.launcher.find("fleet_id") : record.launcher.end();
+  const std::string run = id != record.launcher.end() && id->is_string() ? id->get<std::string>() : "";
+  std::vector<const Group*> groups;
+  for (const StageRecord& stage : record.stages) {
+    if (stage.scope != Scope::kCluster || stage.state != StageState::kRan || !stage.group.is_object())
+      continue;
+    const auto text = [&](const char* key) { return stage.group.value(key, Json()).dump(); };
+    const GroupKey key = {run, stage.name, text("nodes") + " nodes, ranks: " + text("world_size")};
+    Group& group = groups_.try_emplace(key).first->second;
+    const Json first = stage.group.value("first_rank", Json());
+    if (!first.is_number_integer() || !group.firstRanks.insert(first.get<int64_t>()).second)
+      group.ambiguous = true;
+    addTogether(sharedPart(stage), group);
+    groups.push_back(&group);
+  }
+  return groups;
+}
+
+void FleetClauses::addTogether(const StageRecord& stage, Group& group) const {
+  group.clauses.resize(clauses_.size());
+  for (size_t i = 0; i < clauses_.size(); ++i) {
+    const Clause& clause = clauses_[i].clause;
+    for (const auto* names : {&clause.metrics, &clause.stages})
+      for (const std::string& name : *names) {
+        const Clause part = partOf(clause, name);
+        const ClauseResult result = clauseResult(part, stage);
+        if (result.results == 0) continue;
+        Shown& shown = group.clauses[i].try_emplace(name, Shown::kMet).first->second;
+        if (result.isMissed()) shown = Shown::kMissed;
+      }
+  }
 }
 
 void FleetClauses::addClause(FleetClause& clause, const std::string& node,
-                             const std::vector<ClauseMatrix>& matrices, size_t index) {
+                             const std::vector<ClauseMatrix>& matrices, size_t index,
+                             const std::vector<const Group*>& groups) {
   const auto missed = [index](const ClauseMatrix& matrix) { return matrix.clauses[index].isMissed(); };
-  const bool lacks = lacksEvidence(matrices, index);
-  if (lacks)
-    clause.without.push_back(node);
-  else
-    ++clause.nodes;
-  if (!lacks && std::any_of(matrices.begin(), matrices.end(), missed)) clause.missed.push_back(node);
+  own_.push_back({index, node, missingIn(matrices, clause.clause, index),
+                  std::any_of(matrices.begin(), matrices.end(), missed), groups});
   for (const ClauseMatrix& matrix : matrices) {
     const ClauseResult& result = matrix.clauses[index];
     clause.results += result.results;
@@ -77,6 +130,30 @@ void FleetClauses::addClause(FleetClause& clause, const std::string& node,
     clause.worst = *result.worst;
     clause.worstNode = node;
   }
+}
+
+void FleetClauses::finish() {
+  for (OwnEvidence& own : own_) settle(own);
+  own_.clear();
+}
+
+void FleetClauses::settle(OwnEvidence& own) {
+  for (const Group* group : own.groups) {
+    if (group->ambiguous) continue;
+    const auto& shown = group->clauses[own.clause];
+    std::erase_if(own.missing, [&](const std::string& name) {
+      const auto at = shown.find(name);
+      if (at != shown.end() && at->second == Shown::kMissed) own.missed = true;
+      return at != shown.end();
+    });
+  }
+  FleetClause& clause = clauses_[own.clause];
+  if (!own.missing.empty()) {
+    clause.without.push_back(std::move(own.node));
+    return;
+  }
+  ++clause.nodes;
+  if (own.missed) clause.missed.push_back(std::move(own.node));
 }
 
 std::vector<std::string> FleetClauses::stagesWithout() const {

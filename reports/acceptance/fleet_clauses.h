@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clauses beside the check results of many nodes: each node must show evidence of its own.
+// Clauses beside the check results of many nodes: each node must show evidence, its own or that of its group.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "reports/acceptance/clause_matrix.h"
@@ -32,6 +33,9 @@ class FleetClauses {
 
   /// `records` are all runs of one node that count: what one does not show, another may.
   void add(const std::string& node, const std::vector<Record>& records);
+  /// After the last node. What a group of nodes measured together stands in the record of one of them and is
+  /// evidence for all.
+  void finish();
 
   [[nodiscard]] const std::vector<FleetClause>& clauses() const { return clauses_; }
   /// Stages that are evidence for no clause on any node.
@@ -42,11 +46,33 @@ class FleetClauses {
   [[nodiscard]] std::map<std::string, std::string> openNodes() const;
 
  private:
+  using GroupKey = std::tuple<std::string, std::string, std::string>;  ///< run of the fleet, stage, size
+  enum class Shown { kMet, kMissed };
+  /// What the nodes of one group measured together in a cluster-scope stage.
+  struct Group {
+    std::set<int64_t> firstRanks;  ///< of its nodes
+    bool ambiguous = false;        ///< two nodes have the same: these are several groups
+    std::vector<std::map<std::string, Shown>> clauses{};  ///< for each clause, by metric or stage
+  };
+  /// What one node shows of a clause itself.
+  struct OwnEvidence {
+    size_t clause;
+    std::string node;
+    std::set<std::string> missing;  ///< metrics or stages
+    bool missed;                    ///< a limit
+    std::vector<const Group*> groups;
+  };
+
+  std::vector<const Group*> addGroups(const Record& record);
+  void addTogether(const StageRecord& stage, Group& group) const;
+  void settle(OwnEvidence& own);
   void addClause(FleetClause& clause, const std::string& node, const std::vector<ClauseMatrix>& matrices,
-                 size_t index);
+                 size_t index, const std::vector<const Group*>& groups);
 
   Requirements requirements_;
   std::vector<FleetClause> clauses_;
+  std::map<GroupKey, Group> groups_;
+  std::vector<OwnEvidence> own_;
   std::set<std::string> stages_, used_;  ///< without and with evidence for a clause, on any node
 };
 

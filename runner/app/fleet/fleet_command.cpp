@@ -317,6 +317,7 @@ Result<FleetClauses> applyRequirements(const Requirements& requirements, const f
     MUSTER_TRY(const std::vector<Record> records, recordsOf(node, run, waivers, judged));
     clauses.add(node.name, records);
   }
+  clauses.finish();
   MUSTER_CHECK_OK(fleet::withhold(clauses.openNodes(), clauses.gaps(), judged.fleet));
   return clauses;
 }

@@ -146,6 +146,7 @@ TEST(FleetClauses, NeedsEvidenceOfEachNode) {
   clauses.add("n2", {silent});
   clauses.add("n3", {silent, testing::sickRecord()});
   clauses.add("n4", {});
+  clauses.finish();
   ASSERT_EQ(clauses.clauses().size(), 1U);
   EXPECT_EQ(clauses.clauses().front().nodes, 2U);
   EXPECT_EQ(clauses.clauses().front().worstNode, "n3");
@@ -154,6 +155,56 @@ TEST(FleetClauses, NeedsEvidenceOfEachNode) {
   EXPECT_THAT(clauses.openNodes(),
               ElementsAre(Pair("n2", "clause 1 has no evidence"), Pair("n3", "clause 1 is not met"),
                           Pair("n4", "clause 1 has no evidence")));
+}
+
+/// A record of one of `nodes` nodes of a group whose products were a cluster stage, of which the first node
+/// alone reports `shared` metrics.
+Record memberOf(int nodes, int position, const std::vector<std::string>& shared,
+                Outcome outcome = Outcome::kPass) {
+  Record record = withGemm(outcome, outcome == Outcome::kPass ? 0.1 : -0.1);
+  for (StageRecord& stage : record.stages) {
+    if (stage.name != "gemm") continue;
+    stage.scope = Scope::kCluster;
+    stage.group = {
+        {"world_size", nodes * 8}, {"first_rank", position * 8}, {"nodes", nodes}, {"culprit", ""}};
+    stage.evidence["leader_metrics"] = shared;
+    if (position > 0) stage.verdicts.clear();
+  }
+  return record;
+}
+
+TEST(FleetClauses, TakeWhatAGroupMeasuredTogetherAsEvidenceForAllOfIt) {
+  const std::vector<std::string> shared = {"compute.gemm_throughput"};
+  for (const std::string& keys : {std::string(kGemm), std::string("stages = [\"gemm\"]")}) {
+    FleetClauses met(oneClause(keys)), missed(oneClause(keys));
+    for (int i = 2; i >= 0; --i) {
+      met.add("n" + std::to_string(i), {memberOf(3, i, shared)});
+      missed.add("n" + std::to_string(i), {memberOf(3, i, shared, Outcome::kWarn)});
+    }
+    met.finish();
+    missed.finish();
+    EXPECT_THAT(met.openNodes(), IsEmpty());
+    EXPECT_EQ(met.clauses().front().nodes, 3U);
+    EXPECT_THAT(missed.gaps(), ElementsAre("clause 1 is not met on 3 of 3 nodes: n2, n1, n0"));
+  }
+}
+
+TEST(FleetClauses, TakeNothingFromAGroupThatEachNodeMustShowItself) {
+  const std::vector<std::string> shared = {"compute.gemm_throughput"};
+  const auto without = [](const std::vector<Record>& records) {
+    FleetClauses clauses(oneClause(kGemm));
+    for (size_t i = 0; i < records.size(); ++i) clauses.add("n" + std::to_string(i), {records[i]});
+    clauses.finish();
+    return clauses.clauses().front().without;
+  };
+  const Record first = memberOf(2, 0, shared), second = memberOf(2, 1, shared);
+  EXPECT_THAT(without({first, second}), IsEmpty());
+  EXPECT_THAT(without({memberOf(2, 0, {}), second}), ElementsAre("n1")) << "each rank reports this metric";
+  EXPECT_THAT(without({first, memberOf(3, 1, shared)}), ElementsAre("n1")) << "of another group";
+  EXPECT_THAT(without({first, second, second}), ElementsAre("n1", "n2")) << "one of them is of another group";
+  Record skipped = second;
+  for (StageRecord& stage : skipped.stages) stage.state = StageState::kSkipped;
+  EXPECT_THAT(without({first, skipped}), ElementsAre("n1")) << "it took no part";
 }
 
 TEST(Requirements, RefusesMistakesWithTheirPlaces) {
