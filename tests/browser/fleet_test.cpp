@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "reports/fleet/render/fleet_html.h"
 #include "tests/browser/browser.h"
+#include "tests/reports/fleet/faulty_fleet.h"
 #include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
@@ -167,6 +170,50 @@ TEST_F(FleetReport, SortsATableByClick) {
   const auto first =
       browser_.evaluate("document.querySelector('#findings tbody tr th').innerText").get<std::string>();
   EXPECT_NE(first, "n0");
+}
+
+/// From a failing fleet of 300 nodes to all that a technician needs of each fault: no click, at most.
+TEST(FaultyFleetReport, NamesEachFaultWithoutAClick) {
+  testing::FaultyFleet made(5);
+  const testing::Faults faults = made.someOfEachKind();
+  const fleet::Fleet fleet = made.assess(faults, {});
+  const testing::TemplatesFolder templates;
+  fleet::PageExtras extras;
+  extras.recordsAt = ".";
+  const auto html = renderFleetHtml(fleet, made.records(), std::string(64, 'd'), templates.path(), extras);
+  ASSERT_TRUE(html.ok()) << html.error().text();
+  testing::TempDir folder;
+  Browser browser;
+  browser.open(folder.write("fleet.html", *html));
+  // What is folded up is not in innerText.
+  const Json rows = browser.evaluate(
+      "Array.from(document.querySelectorAll('#findings tbody tr'), r => [r.innerText, "
+      "(r.querySelector('th a') || {}).href || '', r.checkVisibility()])");
+  EXPECT_EQ(rows.size(), faults.size());
+  for (const auto& [node, fault] : faults) {
+    const std::string name = testing::FaultyFleet::nameOf(node);
+    SCOPED_TRACE(std::string(fault.first->name) + " on " + name);
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Json& one) {
+      return one[0].get<std::string>().find(name) != std::string::npos;
+    });
+    ASSERT_NE(row, rows.end());
+    const auto at = std::find_if(fleet.incidents.begin(), fleet.incidents.end(), [&](const auto& one) {
+      return one.nodes == std::vector<std::string>{name};
+    });
+    ASSERT_NE(at, fleet.incidents.end());
+    std::vector<std::string> needed = {testing::FaultyFleet::placeOf(node), at->cause, at->action,
+                                       at->command};
+    if (fault.first->device) needed.insert(needed.end(), {fault.second, at->serial});
+    if (fault.first->limit) needed.push_back(at->limitSource);
+    for (std::string text : needed) {
+      if (const size_t gap = text.find("  # on "); gap != std::string::npos)
+        text.erase(gap, 1);  // as HTML does
+      EXPECT_FALSE(text.empty());
+      EXPECT_NE((*row)[0].get<std::string>().find(text), std::string::npos) << text << "\n" << (*row)[0];
+    }
+    EXPECT_TRUE((*row)[2].get<bool>());
+    EXPECT_TRUE((*row)[1].get<std::string>().ends_with(name + "/report.html")) << (*row)[1];
+  }
 }
 
 }  // namespace
