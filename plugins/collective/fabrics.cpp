@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fabrics, as data. Paths of a site's own files (TOPO_FILE, TUNER_CONFIG_PATH) belong into `settings`.
+// The fabrics, as data. Paths of a site's own files (NCCL_TOPO_FILE, NCCL_TUNER_CONFIG_PATH) belong into the
+// environment.
 #include "plugins/collective/fabrics.h"
 
 #include <algorithm>

@@ -12,6 +12,7 @@
 #include "plugins/sdk/test_case.h"
 #include "runner/core/units.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster::ring {
 namespace {
@@ -20,7 +21,7 @@ constexpr size_t kRoundsOfARing = 3;  ///< that open one, at most; more are a to
 
 Result<Topology> readTopology(const std::string& path, const Members& members) {
   if (path.empty()) return Topology();
-  MUSTER_TRY(const std::string text, readFile(path));
+  MUSTER_TRY(const std::string text, readPublicFile(path));
   return leafSwitches(text, path, members.names);
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sodium.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -152,12 +153,14 @@ Result<PublicKey> makeKeyPair(const fs::path& path) {
   const PublicKey key = SecretKey(seed).publicKey();
   std::string pem = pemText(kSecret, {reinterpret_cast<const char*>(seed.data()), seed.size()});
   sodium_memzero(seed.data(), seed.size());
+  // First, as it refuses folders where the private key would be another's.
+  MUSTER_CHECK_OK(writeFileAtomically(
+      open, pemText(kPublic, {reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()})));
   const auto file = openOwnFile(path, O_WRONLY | O_TRUNC, kPrivate);
   const Status written = file.ok() ? appendAndSync(file->get(), pem, path) : Status(file.error());
   sodium_memzero(pem.data(), pem.size());
+  if (!written.ok()) unlink(open.c_str());
   MUSTER_CHECK_OK(written);
-  MUSTER_CHECK_OK(writeFileAtomically(
-      open, pemText(kPublic, {reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()})));
   return key;
 }
 

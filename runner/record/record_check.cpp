@@ -252,7 +252,25 @@ static std::string importContradiction(const Record& record) {
   return "";
 }
 
+/// Reports show these commands for people to copy.
+std::string foreignCommand(const Record& record) {
+  const auto isOurs = [](const std::vector<std::string>& command) {
+    return command.size() > 1 && command[0] == "muster" && command[1] == "run";
+  };
+  if (!record.rerun.empty() && !isOurs(record.rerun))
+    return fmt::format("run.rerun is not `muster run` but {}", printable(join(record.rerun, " "), 80));
+  for (const StageRecord& stage : record.stages)
+    for (const RankRecord& rank : stage.ranks) {
+      const std::string program = rank.rerun.substr(0, rank.rerun.find(" --request "));
+      const bool runsHost = program.ends_with("/muster-host") || program.ends_with("/muster-host'");
+      if (!rank.rerun.empty() && (!runsHost || rank.rerun.find_first_of(";|&`$<>\n") != std::string::npos))
+        return fmt::format("a rank's command is not muster-host but {}", printable(rank.rerun, 80));
+    }
+  return "";
+}
+
 Status checkRecord(const Record& record) {
+  if (const std::string why = foreignCommand(record); !why.empty()) return contradiction(why);
   if (const std::string why = importContradiction(record); !why.empty()) return contradiction(why);
   if (sha256Hex(record.plan.text) != record.plan.sha256)
     return contradiction("the text of its plan has another digest than plan.sha256");

@@ -337,6 +337,30 @@ Result<Fd> openLockFile(const fs::path& path) {
   return file;
 }
 
+Result<std::string> readPublicFile(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  const Fd fd(error ? -1 : open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  struct stat info {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0)
+    return Error{ErrorCode::kUsage, "cannot read it: " + (error ? error.message() : errnoText(errno)),
+                 path.string()};
+  bool open = (info.st_mode & S_IROTH) != 0;
+  for (fs::path folder = real.parent_path(); geteuid() == 0; folder = folder.parent_path()) {
+    struct stat above {};
+    open = open && stat(folder.c_str(), &above) == 0 && (above.st_mode & S_IXOTH) != 0;
+    if (folder == folder.root_path()) break;
+  }
+  if (!open)
+    return Error{ErrorCode::kUsage,
+                 "refused: a plan may name only files that everybody may read; chmod o+r it, and o+x the "
+                 "directories above, if it is no secret",
+                 path.string()};
+  auto text = readFile(fmt::format("/proc/self/fd/{}", fd.get()));
+  if (!text.ok()) return Error{ErrorCode::kUsage, text.error().message, path.string()};
+  return text;
+}
+
 Result<std::string> readPrivateFile(const fs::path& path, uint64_t limit) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat info {};

@@ -42,6 +42,10 @@ Result<Fd> openLockFile(const std::filesystem::path& path);
 /// symbolic link, anything but a regular file, a file of another user than the folder's.
 Result<std::string> readOwnFile(const std::filesystem::path& path, uint64_t limit);
 
+/// Reads a file that a plan names. Refuses one that not everybody may read: a plan is no way to read a secret
+/// with the rights of whoever runs it.
+Result<std::string> readPublicFile(const std::filesystem::path& path);
+
 /// Reads a key or another secret. kUsage for a file that others than its owner can read or write, that
 /// belongs to another user than root and this one, or that is larger than `limit`.
 Result<std::string> readPrivateFile(const std::filesystem::path& path, uint64_t limit);

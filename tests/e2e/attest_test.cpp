@@ -316,6 +316,23 @@ TEST_F(Attest, TakesTheWorstOfAllFleetsAndOfRunsThatAreInNone) {
   EXPECT_THAT(result.out, HasSubstr("VERIFIED: rejected"));
 }
 
+TEST_F(Attest, LeavesOpenAFleetWhoseNodesMayBeOneMachine) {
+  const fs::path all = dir_.path() / "one";
+  fs::create_directories(all);
+  for (const char* node : {"c0", "c1"})
+    ASSERT_EQ(runMuster({"run", planFile(), "--simulate", scenario("h100x8-healthy"), "--out",
+                         (all / node).string(), "--node-name", node})
+                  .exitCode,
+              0);
+  const auto nodes = dir_.write("one.txt", "c[0-1]\n").string();
+  ASSERT_EQ(runMuster({"fleet", all.string(), "--expect", nodes}).exitCode, 1);
+  ASSERT_EQ(runMuster({"fleet", all.string(), "--expect", nodes, "--same-machine"}).exitCode, 0);
+  ASSERT_EQ(sign(all.string()).exitCode, 0);
+  const auto result = verify(all.string(), byKey());
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("may be one machine under several names"));
+}
+
 TEST_F(Attest, LeavesOpenWhatRanInAnotherJob) {
   const auto two = dir_.write("two.toml", std::string(kPlan) + R"([[stage]]
 name = "peer"

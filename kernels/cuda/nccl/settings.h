@@ -14,7 +14,9 @@ namespace muster::cuda {
 
 using Settings = std::map<std::string, std::string>;
 
-/// kUsage for a name that is no setting of NCCL's or a network plugin's, or one that Muster needs itself.
+/// kUsage for a name that is no setting of NCCL's or a network plugin's, for one that Muster needs itself,
+/// and for what names a file, a directory or a command: a plan is data, and NCCL loads libraries and writes
+/// files.
 Status checkSettings(const Settings& settings);
 
 /// What became of each setting.

@@ -30,6 +30,7 @@ class FleetVerification {
     auto inputs = inputsOf();
     if (!inputs.ok()) return leaveOpen(inputs.error().text());
     verifyWaivers(*inputs, result);
+    verifyOptions(inputs->wanted);
     const std::string at = inputs->recordsAt;
     const std::string records = prefix_ + (at == "." ? "" : at + "/");
     if (inputs->witnessed) {
@@ -70,6 +71,18 @@ class FleetVerification {
     result.concessions = true;
     verifyPromisedWaivers(tools_.promise, prefix_ + kFleetName, inputs.waiversPath,
                           sha256Hex(inputs.waiversText), out_);
+  }
+
+  /// Options by which the supplier let pass what a fleet refuses otherwise.
+  void verifyOptions(const fleet::FleetOptions& options) {
+    const std::string fleet = prefix_ + kFleetName;
+    if (options.sameMachine)
+      out_.leaveOpen(VerifyCheck::kFleet,
+                     fleet +
+                         ": judged with --same-machine, for tests and demos: nodes may be one machine under "
+                         "several names");
+    if (options.manyRuns)
+      out_.tell(VerifyCheck::kFleet, fleet + ": put together from several runs (--many-runs)");
   }
 
   void leaveOpen(const std::string& why) {

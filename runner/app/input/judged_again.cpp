@@ -36,7 +36,7 @@ void addTo(Accounting& sum, const Accounting& accounting) {
 
 /// Judges one stage again; with a profile, its expectations take the place of those of the record's profile.
 Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext context, const Waivers& waivers,
-                  const WaivedNode& node, Accounting& sum) {
+                  const WaivedNode& node, PredicateTime& time, Accounting& sum) {
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
   if (profile != nullptr) {
     auto& all = evidence.expectations;
@@ -45,7 +45,7 @@ Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext conte
     all.insert(all.end(), fresh.begin(), fresh.end());
     if (stage.name == kInventoryStage) expectDeviceCount(profile, evidence);
   }
-  answerPredicates(evidence, context);
+  answerPredicates(evidence, context, time);
   Accounting accounting = judgeInto(stage, evidence, context);
   applyWaivers(waivers.list, node, stage.verdicts, accounting);
   stage.outcome = worstOutcome(stage.verdicts);
@@ -149,10 +149,11 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   Accounting accounting;
   MUSTER_TRY(const Waivers waivers, waiversInForce(record, options.waivers));
   const WaivedNode node = waivedNode(record);
+  PredicateTime time{PredicateTime::kOfReader};
   const size_t devices = record.inventory.value("devices", Json::array()).size();
   for (StageRecord& stage : record.stages)
     MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, contextOf(stage, devices, context),
-                               waivers, node, accounting));
+                               waivers, node, time, accounting));
   if (auto unmatched = settleWaivers(record, waivers)) {
     addTo(accounting, unmatched->accounting);
     record.stages.push_back(std::move(unmatched->record));

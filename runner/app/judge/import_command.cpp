@@ -326,7 +326,7 @@ class Import {
     StageRecord stage = beginStage(file, record_.imported.size() + 1);
     MUSTER_TRY(StageEvidence evidence, evidenceOf(rules_, file, stage.name));
     groupMeasurements(evidence.measurements);
-    answerPredicates(evidence, context_);
+    answerPredicates(evidence, context_, predicates_);
     count(judgeInto(stage, evidence, context_));
     stage.measurements = evidence.measurements;
     record_.imported.push_back({stage.name, printable(read.path, 1000), read.sha256, read.bytes, file.format,
@@ -370,6 +370,7 @@ class Import {
   const ImportRules& rules_;
   Record& record_;
   JudgeContext context_;
+  PredicateTime predicates_;
   std::vector<StageEvidence> all_;
 };
 

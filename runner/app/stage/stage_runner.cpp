@@ -3,11 +3,13 @@
 #include "runner/app/stage/stage_runner.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <future>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "runner/app/stage/earlier_attempts.h"
 #include "runner/app/stage/expectations.h"
@@ -162,6 +164,31 @@ Result<std::vector<const Case*>> agreedRetries(const Stage& stage, std::vector<c
   return cases;
 }
 
+/// CPU time of children that have ended: of the predicates, as nothing else ends meanwhile.
+double secondsOfChildren() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+Result<std::vector<PredicateAnswer>> answersTo(const std::string& predicate,
+                                               const std::vector<Measurement>& measurements,
+                                               PredicateTime& time) {
+  if (time.left <= 0)
+    return Error{ErrorCode::kTimeout,
+                 fmt::format("the predicate was not evaluated: those before it took more than {:.0f}s of CPU "
+                             "time, which all of a run have together",
+                             PredicateTime::kOfRun),
+                 ""};
+  const double begin = secondsOfChildren();
+  auto answers = evaluatePredicate(predicate, measurements);
+  time.left -= secondsOfChildren() - begin;
+  return answers;
+}
+
 }  // namespace
 
 void nameFaulty(StageRecord& record, const std::string& component) {
@@ -198,10 +225,11 @@ Json rankContext(const NodeConfig& node, const NodeProgress& progress, const Sta
           {"stage", stage.name}};
 }
 
-void answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
+void answerPredicates(const StageEvidence& evidence, JudgeContext& context, PredicateTime& time) {
+  std::set<std::string> asked;
   for (const Expectation& expectation : evidence.expectations) {
-    if (expectation.kind != CheckKind::kPredicate) continue;
-    const auto answers = evaluatePredicate(expectation.predicate, evidence.measurements);
+    if (expectation.kind != CheckKind::kPredicate || !asked.insert(expectation.predicate).second) continue;
+    const auto answers = answersTo(expectation.predicate, evidence.measurements, time);
     auto& kept = context.predicateAnswers[expectation.predicate];
     auto& errors = context.predicateErrors[expectation.predicate];
     kept.clear();
@@ -338,7 +366,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
     MUSTER_CHECK_OK(group.run(record, evidence));
     MUSTER_CHECK_OK(checkpoint.status());
     if (node.cancelled->load() || attempt == stage.attempts) break;
-    answerPredicates(evidence, context);
+    answerPredicates(evidence, context, progress.predicates);
     MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), here.place, attempt,
                                     faultyComponent(record)));
   }
@@ -352,7 +380,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   sealArtifacts(record, node.folder);
   if (earlier != nullptr) MUSTER_CHECK_OK(addEarlierAttempts(*earlier, record, evidence));
   groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
-  answerPredicates(evidence, context);
+  answerPredicates(evidence, context, progress.predicates);
   // Last: who dies before all others have done their part, too, was no member of a stage that passed.
   if (cluster != nullptr) nameFaulty(record, cluster->leave(faultyComponent(record)));
   evidence.faulty = faultyComponent(record);

@@ -50,12 +50,22 @@ struct NodeConfig {
   [[nodiscard]] bool simulated() const { return backend == "sim"; }
 };
 
+/// What the predicates of one run, or of one record that is judged again, may still use: without it a record
+/// of many stages keeps its reader busy for hours. Readers give more, so that a slower machine than the run's
+/// comes to the same verdicts.
+struct PredicateTime {
+  static constexpr double kOfRun = 20;     ///< CPU seconds
+  static constexpr double kOfReader = 60;  ///< CPU seconds
+  double left = kOfRun;
+};
+
 /// What one node's run knows by now: from its inventory, and from the stages that ran.
 struct NodeProgress {
   std::vector<RankSlot> devices;
   std::vector<int> devicesOfNodes;   ///< simulated: of all nodes by rank, where they differ
   const Profile* profile = nullptr;  ///< nullptr: unknown SKU
   JudgeContext judge;
+  PredicateTime predicates;
   bool announced = false;  ///< the run has been shown to its user: stages may show progress
   double virtualNow = 0;   ///< sim: virtual seconds since the run began
   std::map<std::string, std::string> quarantined;  ///< device id -> why no later stage may use it
@@ -118,7 +128,7 @@ JudgeContext contextOf(const StageRecord& stage, size_t devices, JudgeContext co
 Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context);
 
 /// Asks the plan's Lua predicates about the evidence's measurements and puts the answers into `context`.
-void answerPredicates(const StageEvidence& evidence, JudgeContext& context);
+void answerPredicates(const StageEvidence& evidence, JudgeContext& context, PredicateTime& time);
 
 /// The worst outcome, in the order of the table; pass when there is none. A limit whose peers are not there
 /// says nothing of its stage: what needs the stage may run.

@@ -115,6 +115,30 @@ TEST(NcclSettings, RefusesWhatIsNotASettingOfNccl) {
   EXPECT_TRUE(checkSettings({{"NCCL_IB_TIMEOUT", "23"}, {"FI_EFA_USE_DEVICE_RDMA", "1"}}).ok());
 }
 
+/// A plan is data: NCCL and the libraries below it load libraries, write files and run commands by these.
+TEST(NcclSettings, RefusesWhatNamesAFileOrACommand) {
+  for (const auto& [name, value] : Settings{{"NCCL_ENV_PLUGIN", "/tmp/x.so"},
+                                            {"NCCL_NET_PLUGIN", "../x"},
+                                            {"NCCL_TOPO_DUMP_FILE", "x"},
+                                            {"NCCL_TOPO_FILE", "x"},
+                                            {"NCCL_CONF_FILE", "x"},
+                                            {"NCCL_TUNER_CONFIG_PATH", "x"},
+                                            {"NCCL_INSPECTOR_DUMP_DIR", "x"},
+                                            {"OFI_NCCL_TOPO_FILE", "x"},
+                                            {"FI_PROVIDER_PATH", "x"},
+                                            {"IBV_DRIVERS", "x"},
+                                            {"RDMAV_DRIVERS", "x"},
+                                            {"UCX_GDB_COMMAND", "reboot"},
+                                            {"UCX_LOG_FILE", "x"},
+                                            {"UCX_MODULE_DIR", "x"},
+                                            {"SHARP_COLL_LOG_FILE", "x"}})
+    EXPECT_FALSE(checkSettings({{name, value}}).ok()) << name;
+  EXPECT_THAT(checkSettings({{"NCCL_TOPO_FILE", "x"}}).error().message, HasSubstr("/etc/nccl.conf"));
+  for (const char* name : {"NCCL_NET_GDR_LEVEL", "NCCL_IB_PCI_RELAXED_ORDERING", "NCCL_NET_PLUGIN", "UCX_TLS",
+                           "NCCL_NET_DISABLE_INTRA", "FI_PROVIDER", "MLX5_SINGLE_THREADED"})
+    EXPECT_TRUE(checkSettings({{name, "none"}}).ok()) << name;
+}
+
 TEST(NcclSettings, RefusesByNameWhatMusterSetsItself) {
   for (const char* name : {"NCCL_DEBUG_FILE", "NCCL_COMM_BLOCKING", "NCCL_COMM_SPLIT_SHARE_RESOURCES"}) {
     const Status refused = checkSettings({{name, "1"}});

@@ -2,6 +2,7 @@
 // The plugin on simulated nodes: what each rank of a group tells, for each kind of planted fault.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -194,6 +195,7 @@ TEST_F(RingPlugin, NamesAnUplinkByItsTopologyFile) {
   std::ofstream(file)
       << "SwitchName=east Nodes=sim-node-000[0-1]\nSwitchName=west Nodes=sim-node-000[2-3]\n"
          "SwitchName=north Nodes=sim-node-000[4-5]\nSwitchName=south Nodes=sim-node-000[6-7]\n";
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
   const Json params = {{"topology", file.string()}};
   EXPECT_EQ(culprits(0, params), NameSet{"uplink of west"});
   EXPECT_EQ(culprits(4, params), NameSet{"uplink of west"});
@@ -217,9 +219,23 @@ TEST_F(RingPlugin, RefusesATopologyWithoutANode) {
   plant("");
   const auto file = folder_.path() / "topology.conf";
   std::ofstream(file) << "SwitchName=a Nodes=sim-node-000[0-6]\n";
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
   testing::RecordingHost host;
   EXPECT_EQ(run(0, host, {{"topology", file.string()}}).ran, MUSTER_BAD_PARAMETER);
   EXPECT_NE(host.error.find("no leaf switch has node sim-node-0007"), std::string::npos) << host.error;
+}
+
+/// A record is handed to customers: a plan is no way to get a secret into it.
+TEST_F(RingPlugin, ReadsNoTopologyThatNotEverybodyMayRead) {
+  plant("");
+  const auto file = folder_.path() / "secret";
+  std::ofstream(file) << "the-secret\n";
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  testing::RecordingHost host;
+  EXPECT_EQ(run(0, host, {{"topology", file.string()}}).ran, MUSTER_BAD_PARAMETER);
+  EXPECT_NE(host.error.find("everybody may read"), std::string::npos) << host.error;
+  EXPECT_EQ(host.error.find("the-secret"), std::string::npos);
 }
 
 /// Ranks of a node may follow each other in one process, and what one computed the next one need not.

@@ -7,7 +7,8 @@
 namespace muster {
 namespace {
 
-TEST(StageRunner, APredicateThatTakesTooLongIsAnErrorOfItsMeasurements) {
+/// One measurement, and a predicate about it.
+StageEvidence asked(const std::string& predicate) {
   StageEvidence evidence;
   evidence.stage = "gemm";
   evidence.caseMetrics["gemm"] = {"compute.gemm_throughput"};
@@ -22,15 +23,40 @@ TEST(StageRunner, APredicateThatTakesTooLongIsAnErrorOfItsMeasurements) {
   Expectation limit;
   limit.metric = value.metric;
   limit.kind = CheckKind::kPredicate;
-  limit.predicate = "function(m) return string.rep('a', 3000):find('.-.-.-c') == nil end";
+  limit.predicate = predicate;
   evidence.expectations.push_back(limit);
+  return evidence;
+}
+
+constexpr const char* kSlow = "function(m) return string.rep('a', 3000):find('.-.-.-c') == nil end";
+
+TEST(StageRunner, APredicateThatTakesTooLongIsAnErrorOfItsMeasurements) {
+  const StageEvidence evidence = asked(kSlow);
   JudgeContext context;
-  answerPredicates(evidence, context);
+  PredicateTime time;
+  answerPredicates(evidence, context, time);
   StageRecord record;
   judgeInto(record, evidence, context);
   EXPECT_EQ(record.outcome, Outcome::kError);
   ASSERT_FALSE(record.verdicts.empty());
   EXPECT_THAT(record.verdicts.front().detail, ::testing::HasSubstr("CPU")) << record.verdicts.front().detail;
+}
+
+TEST(StageRunner, PredicatesHaveTheTimeOfTheWholeRunTogether) {
+  StageEvidence evidence = asked(kSlow);
+  for (int i = 0; i < 1000; ++i) evidence.expectations.push_back(evidence.expectations.front());
+  JudgeContext context;
+  PredicateTime time;
+  answerPredicates(evidence, context, time);
+  EXPECT_LT(time.left, PredicateTime::kOfRun - 1);
+  EXPECT_GT(time.left, PredicateTime::kOfRun - 4) << "the same predicate was asked once";
+  const StageEvidence quick = asked("function(m) return true end");
+  answerPredicates(quick, context, time);
+  EXPECT_TRUE(context.predicateErrors[quick.expectations[0].predicate].empty());
+  time.left = 0;
+  answerPredicates(quick, context, time);
+  EXPECT_THAT(context.predicateErrors[quick.expectations[0].predicate][0],
+              ::testing::HasSubstr("all of a run have together"));
 }
 
 }  // namespace

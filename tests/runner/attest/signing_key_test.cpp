@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runner/attest/envelope.h"
 #include "tests/support/process.h"
@@ -64,6 +65,16 @@ TEST(SigningKey, IsNeverOverwritten) {
   EXPECT_FALSE(fs::exists(path));
   fs::create_symlink(folder.path() / "elsewhere", folder.path() / "link");
   EXPECT_FALSE(makeKeyPair(folder.path() / "link").ok());
+}
+
+TEST(SigningKey, LeavesNothingInAFolderOfAnother) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const testing::TempDir folder;
+  const fs::path his = folder.path() / "his";
+  fs::create_directory(his);
+  ASSERT_EQ(chown(his.c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(makeKeyPair(his / "key").ok());
+  EXPECT_TRUE(fs::is_empty(his));
 }
 
 TEST(SigningKey, RefusesOtherFilesWithWhatTheyAre) {

@@ -54,6 +54,12 @@ TEST(ParseJson, BoundsTheKeysOfAnObject) {
   EXPECT_NE(parseJson(many + "\"a\":1}").error().message.find("more than 20000 keys"), std::string::npos);
 }
 
+TEST(ParseJson, BoundsTheValuesOfADocument) {
+  std::string many = "[";
+  for (int i = 0; i < 4'000'000; ++i) many += "0,";
+  EXPECT_NE(parseJson(many + "0]").error().message.find("more than 4000000 values"), std::string::npos);
+}
+
 TEST(ParseJson, BracketsInTextsAreNotDepth) {
   EXPECT_TRUE(parseJson("[\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"]", 2).ok());
 }

@@ -38,6 +38,19 @@ TEST(RecordCheck, RefusesAnAcceptanceOverFailures) {
       "block acceptance");
 }
 
+TEST(RecordCheck, RefusesACommandOfOthersToRunAgain) {
+  expectContradiction(
+      healthyRecord(),
+      [](Record& r) {
+        r.rerun = {"curl", "run", "http://evil"};
+      },
+      "`muster run`");
+  for (const char* command :
+       {"rm -rf /", "/x/muster-host --request /r; reboot", "$(reboot)/muster-host --request r"})
+    expectContradiction(
+        healthyRecord(), [&](Record& r) { r.stages[1].ranks[0].rerun = command; }, "muster-host");
+}
+
 TEST(RecordCheck, RefusesAnExitCodeThatDoesNotFit) {
   expectContradiction(
       sickRecord(), [](Record& r) { r.exitCode = 0; }, "exit code 0");

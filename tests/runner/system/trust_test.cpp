@@ -326,6 +326,24 @@ TEST(OwnFolder, OfRootIsNotWhereAnotherUserOrAGroupCouldReplaceIt) {
   EXPECT_FALSE(other);
 }
 
+TEST(PublicFile, IsOneThatEverybodyMayRead) {
+  const TempDir folder;
+  const fs::path file = folder.write("file", "text");
+  const auto isRead = [&](mode_t above, mode_t own) {
+    EXPECT_EQ(chmod(folder.path().c_str(), above), 0);
+    EXPECT_EQ(chmod(file.c_str(), own), 0);
+    const auto text = readPublicFile(file);
+    return text.ok() && *text == "text";
+  };
+  EXPECT_TRUE(isRead(0755, 0644));
+  EXPECT_FALSE(isRead(0755, 0640));
+  EXPECT_FALSE(isRead(0755, 0600));
+  EXPECT_EQ(isRead(0700, 0644), geteuid() != 0) << "root's own folder hides it";
+  EXPECT_FALSE(readPublicFile(folder.path()).ok());
+  EXPECT_FALSE(readPublicFile(folder.path() / "none").ok());
+  EXPECT_FALSE(readPublicFile("/dev/zero").ok());
+}
+
 TEST(OwnSubfolder, IsMadeOrTakenWhereNobodyElseCouldHaveMadeIt) {
   const TempDir run;
   const fs::path made = run.path() / "made";
