@@ -95,8 +95,8 @@ class Loader {
       for (const std::string& key : ofGpus) match.requireHere(key.c_str());
     if (m.memoryMax > 0 && m.memoryMax < m.memoryMin)
       match.complain("memory_max",
-                     mistakeOf("`memory_max` is below `memory_min`", formatQuantity(m.memoryMax, "B"),
-                               "at least " + formatQuantity(m.memoryMin, "B")));
+                     mistakeOf("`memory_max` is below `memory_min`", dumpJson(*match.raw("memory_max")),
+                               "at least " + dumpJson(*match.raw("memory_min"))));
     for (const std::string& id : m.pciIds) {
       if (!isPciId(id))
         match.complain(

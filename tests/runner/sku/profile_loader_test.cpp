@@ -142,7 +142,7 @@ TEST(ProfileLoader, TellsWhatItFoundAndWhatItRequires) {
     return found.empty() ? "" : found[0].mistake.found + " | " + found[0].mistake.required;
   };
   EXPECT_EQ(parts("\"x100\"", "\"auto\""), R"("auto" | letters, digits, '-', '_' and '.', and not "auto")");
-  EXPECT_EQ(parts("\"87 GB\"", "\"7 GB\""), "7 GB | at least 79 GB");
+  EXPECT_EQ(parts("\"87 GB\"", "\"7 GB\""), R"("7 GB" | at least "79 GB")");
   EXPECT_EQ(parts("10de:2330", "0x2330"),
             R"("0x2330" | vendor:device in lower-case hexadecimal, such as "10de:2330")");
   EXPECT_EQ(parts("memory_bandwidth", "memory_speed"), R"("memory_speed" | "flops.<dtype>" or a bandwidth)");
