@@ -43,6 +43,7 @@ Json toJson(const RdmaPort& port) {
                {"link_layer", port.layer},  {"physical_state", port.physical},
                {"firmware", port.firmware}, {"numa_node", port.numaNode},
                {"errors", port.errors}};
+  if (!port.driver.empty()) json["driver"] = port.driver;
   if (!port.guid.empty()) json["node_guid"] = port.guid;
   if (port.pcie.known()) json["pcie"] = port.pcie.text();
   return json;

@@ -35,8 +35,9 @@ struct RdmaPort {
   int port = 1;
   std::string state;     ///< "ACTIVE"
   std::string physical;  ///< "LinkUp"
-  std::string layer;     ///< InfiniBand or Ethernet
+  std::string layer;     ///< InfiniBand or Ethernet; EFA's is Unspecified
   std::string rate;      ///< "400 Gb/sec (4X NDR)"
+  std::string driver;    ///< of the device: mlx5_core, efa
   std::string firmware;
   std::string guid;           ///< of the device's node; empty: not told
   double bytesPerSecond = 0;  ///< line rate one way; 0: not told

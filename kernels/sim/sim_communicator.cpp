@@ -315,6 +315,15 @@ std::vector<GroupMember> membersOf(const CommunicatorSpec& spec, const Scenario&
   return members;
 }
 
+/// NCCL's ranks use the network inside of a node, too, where both other ways are off.
+bool isOverNics(const std::map<std::string, std::string>& settings) {
+  const auto isOff = [&](const char* name) {
+    const auto found = settings.find(name);
+    return found != settings.end() && found->second == "1";
+  };
+  return isOff("NCCL_P2P_DISABLE") && isOff("NCCL_SHM_DISABLE");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> makeCommunicator(SimDevice& device, const CommunicatorSpec& spec,
@@ -331,7 +340,7 @@ Result<std::unique_ptr<Communicator>> makeCommunicator(SimDevice& device, const 
                              spec.members.size()),
                  spec.name};
   const uint64_t own = mix(mix(mix(scatter(scenario->seed), scenario->name), key), spec.name);
-  SimNetwork network(scenario, own, membersOf(spec, *scenario, node));
+  SimNetwork network(scenario, own, membersOf(spec, *scenario, node), isOverNics(spec.settings));
   return std::unique_ptr<Communicator>(
       std::make_unique<SimCommunicator>(device, spec, std::move(network), own));
 }

@@ -80,6 +80,15 @@ double nicShare(const std::vector<Fault>& faults, int node, int rail, double at)
   return share;
 }
 
+double hcaShare(const std::vector<RdmaFault>& faults, int node, int hca, double at) {
+  double share = 1;
+  for (const RdmaFault& fault : faults)
+    if (fault.kind == RdmaFaultKind::kSlow && fault.concerns(node, hca) && at >= fault.from &&
+        at < fault.until)
+      share *= fault.factor;
+  return share;
+}
+
 double timesDown(const std::vector<Fault>& faults, int node, int rail, double at) {
   double times = 0;
   for (const Fault& fault : faults)
@@ -91,14 +100,17 @@ double timesDown(const std::vector<Fault>& faults, int node, int rail, double at
 }
 
 SimNetwork::SimNetwork(std::shared_ptr<const Scenario> scenario, uint64_t key,
-                       std::vector<GroupMember> members)
-    : scenario_(std::move(scenario)), key_(key), members_(std::move(members)) {
+                       std::vector<GroupMember> members, bool overNics)
+    : scenario_(std::move(scenario)), key_(key), members_(std::move(members)), overNics_(overNics) {
   std::map<int, int> share;
-  for (const GroupMember& m : members_) largestShare_ = std::max(largestShare_, ++share[m.node]);
-  nodes_ = static_cast<int>(share.size());
+  if (!overNics_)
+    for (const GroupMember& m : members_) largestShare_ = std::max(largestShare_, ++share[m.node]);
+  nodes_ = overNics_ ? size() : static_cast<int>(share.size());
   std::copy_if(scenario_->faults.begin(), scenario_->faults.end(), std::back_inserter(networkFaults_),
                [](const Fault& fault) { return fault.isOfNetwork(); });
   for (const Fault& fault : scenario_->faults) changes_.insert(changes_.end(), {fault.from, fault.until});
+  for (const RdmaFault& fault : scenario_->rdma.faults)
+    changes_.insert(changes_.end(), {fault.from, fault.until});
   std::sort(changes_.begin(), changes_.end());
   sortIntoClasses();
   for (const Fault& fault : networkFaults_)
@@ -143,10 +155,12 @@ double SimNetwork::linkRate(int from, int to, double at) const {
   const GroupMember& b = member(to);
   const double ends =
       std::min(deviceSpeed(from, at), deviceSpeed(to, at)) * linkShare(networkFaults_, a, b, at);
-  if (a.node == b.node) return network.intraBandwidth * ends;
-  const double rate = network.railBandwidth * ends *
-                      std::min(nicShare(networkFaults_, a.node, a.device % network.rails, at),
-                               nicShare(networkFaults_, b.node, b.device % network.rails, at));
+  if (sameNode(from, to)) return network.intraBandwidth * ends;
+  const auto nic = [&](const GroupMember& m) {
+    const int rail = m.device % network.rails;
+    return nicShare(networkFaults_, m.node, rail, at) * hcaShare(scenario_->rdma.faults, m.node, rail, at);
+  };
+  const double rate = network.railBandwidth * ends * std::min(nic(a), nic(b));
   return rate * uplinkShare(networkFaults_, network.nodesPerLeaf, a.node, b.node, at);
 }
 

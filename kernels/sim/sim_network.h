@@ -10,6 +10,7 @@
 
 #include "kernels/interfaces/communicator.h"
 #include "kernels/sim/scenario/fault.h"
+#include "kernels/sim/scenario/rdma_model.h"
 #include "kernels/sim/scenario/scenario.h"
 
 namespace muster::sim {
@@ -20,6 +21,8 @@ double linkShare(const std::vector<Fault>& faults, const GroupMember& a, const G
 /// The same of a slow uplink between two nodes' leaf switches, and of a slow NIC.
 double uplinkShare(const std::vector<Fault>& faults, int nodesPerLeaf, int a, int b, double at);
 double nicShare(const std::vector<Fault>& faults, int node, int rail, double at);
+/// The same of a slow HCA, as [rdma] has it.
+double hcaShare(const std::vector<RdmaFault>& faults, int node, int hca, double at);
 
 /// Times that flapping took the link of a NIC down by `at`.
 double timesDown(const std::vector<Fault>& faults, int node, int rail, double at);
@@ -28,7 +31,9 @@ double timesDown(const std::vector<Fault>& faults, int node, int rail, double at
 /// that count alike get the same times.
 class SimNetwork {
  public:
-  SimNetwork(std::shared_ptr<const Scenario> scenario, uint64_t key, std::vector<GroupMember> members);
+  /// `overNics`: members of one node use their NICs, too, as NCCL's ranks do without P2P and shared memory.
+  SimNetwork(std::shared_ptr<const Scenario> scenario, uint64_t key, std::vector<GroupMember> members,
+             bool overNics = false);
 
   [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
   [[nodiscard]] const std::vector<GroupMember>& members() const { return members_; }
@@ -50,7 +55,8 @@ class SimNetwork {
     double inter = 0;
   };
   [[nodiscard]] Carried carriedBy(const CollectiveSpec& spec) const;
-  [[nodiscard]] bool sameNode(int a, int b) const { return member(a).node == member(b).node; }
+  /// Whether what a node has inside joins the two.
+  [[nodiscard]] bool sameNode(int a, int b) const { return !overNics_ && member(a).node == member(b).node; }
   /// The rank whose fault corrupts run number `run`, which begins at `at`, with that fault; -1: none.
   [[nodiscard]] int corruptor(uint64_t run, double at, const Fault** fault) const;
 
@@ -77,6 +83,7 @@ class SimNetwork {
   std::shared_ptr<const Scenario> scenario_;
   uint64_t key_;
   std::vector<GroupMember> members_;
+  bool overNics_;
   std::vector<int> classes_;            ///< of each member: see sortIntoClasses()
   std::vector<FaultList> classFaults_;  ///< of the devices of each class
   std::vector<int> corrupting_;         ///< members that a fault makes wrong at some time

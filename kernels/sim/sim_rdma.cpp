@@ -14,14 +14,10 @@
 namespace muster::sim {
 namespace {
 
-bool concerns(const RdmaFault& fault, int node, int hca) {
-  return fault.hca == hca && (fault.node < 0 || fault.node == node);
-}
-
 /// Whether the link is down at some moment from `begin` to `end`.
 bool isDown(const RdmaModel& model, int node, int hca, double begin, double end) {
   return std::any_of(model.faults.begin(), model.faults.end(), [&](const RdmaFault& fault) {
-    return fault.kind == RdmaFaultKind::kLinkDown && concerns(fault, node, hca) && begin < fault.until &&
+    return fault.kind == RdmaFaultKind::kLinkDown && fault.concerns(node, hca) && begin < fault.until &&
            end >= fault.from;
   });
 }
@@ -30,7 +26,7 @@ PcieLink pcieLink(const RdmaModel& model, int node, int hca) {
   constexpr std::array<double, kHcaGeneration> kSpeeds = {2.5, 5, 8, 16, 32};  // GT/s by generation
   PcieLink link{kHcaLanes, kHcaLanes, kSpeeds.back(), kSpeeds.back()};
   for (const RdmaFault& fault : model.faults)
-    if (fault.kind == RdmaFaultKind::kPcie && concerns(fault, node, hca)) {
+    if (fault.kind == RdmaFaultKind::kPcie && fault.concerns(node, hca)) {
       link.lanes = fault.lanes;
       link.speed = kSpeeds[static_cast<size_t>(fault.generation - 1)];
     }
@@ -48,6 +44,7 @@ std::vector<RdmaPort> simRdmaPorts(const RdmaModel& model, int node, double at) 
     port.state = down ? "DOWN" : "ACTIVE";
     port.physical = down ? "Polling" : "LinkUp";
     port.layer = model.layer;
+    port.driver = model.driver;
     port.rate = fmt::format("{:g} Gb/sec", model.lineRate * 8e-9);
     port.firmware = model.firmware;
     port.bytesPerSecond = model.lineRate;
@@ -67,7 +64,7 @@ RdmaCounters simRdmaCounters(const RdmaModel& model, int node, int hca, double a
   for (const RdmaCounter& counter : kRdmaCounters)
     if (std::string_view(counter.unit) == "count") counters.values[counter.name] = 0;
   for (const RdmaFault& fault : model.faults) {
-    if (!concerns(fault, node, hca) || at < fault.from) continue;
+    if (!fault.concerns(node, hca) || at < fault.from) continue;
     if (fault.kind == RdmaFaultKind::kLinkDown) ++counters.values["link_downed"];
     for (const auto& [name, count] : fault.counts) counters.values[name] += count;
   }
@@ -102,11 +99,7 @@ double SimRdma::speed(int node, int hca) const {
           static_cast<uint64_t>(hca));
   // Nothing is faster than its line.
   double speed = std::min(1 + model.spread * normal(key), model.lineRate / model.bandwidth);
-  for (const RdmaFault& fault : model.faults)
-    if (fault.kind == RdmaFaultKind::kSlow && concerns(fault, node, hca) && *clock_ >= fault.from &&
-        *clock_ < fault.until)
-      speed *= fault.factor;
-  return speed * nicShare(scenario_->faults, node, hca, *clock_);
+  return speed * hcaShare(model.faults, node, hca, *clock_) * nicShare(scenario_->faults, node, hca, *clock_);
 }
 
 /// Links and leaf switches are slow for whatever passes them.

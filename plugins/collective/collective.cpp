@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collective plugin: opens a rank's device, forms the group and runs one case after the other on it.
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
 
 #include "kernels/loading/open_device.h"
 #include "plugins/collective/describe.h"
+#include "plugins/collective/fabric_choice.h"
+#include "plugins/collective/fabrics.h"
 #include "plugins/collective/params.h"
 #include "plugins/collective/tests.h"
 #include "plugins/sdk/group_store.h"
@@ -15,25 +20,58 @@ namespace {
 class CollectiveSession : public sdk::Session {
  public:
   CollectiveSession(const sdk::Host& host, OpenDevice device, const sdk::Group& place, int nodes)
-      : host_(host), device_(std::move(device)), place_(place), nodes_(nodes), store_(host) {}
+      : host_(host), device_(std::move(device)), place_(place), nodes_(nodes), store_(host) {
+    // Before NCCL gets settings of ours. Nothing of this machine counts for a simulated one.
+    std::vector<std::string> environment;
+    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+    if (!device_.backend->virtualTime()) operators_ = operatorSettings(environment);
+  }
 
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
     MUSTER_TRY(const Params params, sdk::readParams<Params>(*input.params));
-    MUSTER_TRY(std::unique_ptr<Communicator> group, form(params));
-    return runSweep({host_, *device_.device, *group, nodes_}, *input.params, input.seed);
+    const bool isAuto = params.fabric == kAutoFabric;
+    const std::string name = fmt::format("collective{}", ++groups_);
+    if (isAuto) MUSTER_CHECK_OK(detectFabric(name, params.callTimeout));
+    double nicLineRate = 0;
+    if (params.fabric == kForcedFabric && nodes_ == 1) {
+      MUSTER_TRY(std::unique_ptr<Rdma> rdma, device_.backend->rdma({}));
+      MUSTER_TRY(const std::vector<RdmaPort> ports, rdma->ports());
+      MUSTER_TRY(nicLineRate, forcedLineRate(ports, place_.size));
+    }
+    MUSTER_TRY(std::unique_ptr<Communicator> group, form(name, params));
+    return runSweep({host_, *device_.device, *group, nodes_, isAuto ? &*fabric_ : nullptr, nicLineRate},
+                    *input.params, input.seed);
   }
 
  private:
+  /// All ranks have to choose alike. In virtual time they do not wait for each other.
+  Status detectFabric(const std::string& group, double timeout) {
+    if (!fabric_) {
+      MUSTER_TRY(Inventory * inventory, device_.backend->inventory());
+      MUSTER_TRY(const Json node, inventory->node());
+      fabric_ = nodes_ > 1 ? chooseFabric(node)
+                           : FabricChoice{"none", "the group is on one node: no NIC carries its data", {}};
+      yieldTo(operators_, *fabric_);
+    }
+    if (device_.backend->virtualTime() || nodes_ == 1) return {};
+    const std::string key = group + "/fabric";
+    if (place_.rank == 0) return store_.set(key, fabric_->name);
+    MUSTER_TRY(const std::string chosen, store_.get(key, timeout));
+    return checkSame(chosen, *fabric_);
+  }
+
   /// A group of its own for each case, so that counters and settings are the case's.
-  Result<std::unique_ptr<Communicator>> form(const Params& params) {
+  Result<std::unique_ptr<Communicator>> form(const std::string& name, const Params& params) {
     CommunicatorSpec spec;
-    spec.name = fmt::format("collective{}", ++groups_);
+    spec.name = name;
     spec.rank = place_.rank;
     spec.size = place_.size;
     spec.timeout = params.callTimeout;
     spec.interface = params.interface;
     spec.settings = params.settings;
+    if (params.fabric == kAutoFabric)
+      spec.settings.insert(fabric_->settings.begin(), fabric_->settings.end());
     return device_.backend->communicator(*device_.device, spec, store_);
   }
 
@@ -43,6 +81,8 @@ class CollectiveSession : public sdk::Session {
   int nodes_;
   sdk::HostStore store_;
   int groups_ = 0;
+  Settings operators_;
+  std::optional<FabricChoice> fabric_;  ///< of fabric = "auto"
 };
 
 /// Nodes that the group of this scope spans.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "plugins/collective/fabric_choice.h"
 #include "runner/core/text.h"
 
 namespace muster::collective {
@@ -18,12 +19,13 @@ struct Fabric {
 
 constexpr std::array kFabrics = {
     Fabric{"none", ""},
+    Fabric{kAutoFabric, ""},
     // Sockets only.
     Fabric{"ethernet", "IB_DISABLE=1"},
     // Any InfiniBand; the GID index is left to NCCL.
     Fabric{"ib", "IB_DISABLE=0 IB_TIMEOUT=23 IB_RETRY_CNT=7"},
     // Inside a node too: a test of the HCAs and not of NVLink.
-    Fabric{"ib-forced", "IB_DISABLE=0 IB_TIMEOUT=23 IB_RETRY_CNT=7 P2P_DISABLE=1 SHM_DISABLE=1 ALGO=Ring"},
+    Fabric{kForcedFabric, "IB_DISABLE=0 IB_TIMEOUT=23 IB_RETRY_CNT=7 P2P_DISABLE=1 SHM_DISABLE=1 ALGO=Ring"},
     Fabric{"ib-sharp", "IB_DISABLE=0 IB_TIMEOUT=23 IB_RETRY_CNT=7 COLLNET_ENABLE=1"},
     Fabric{"roce", "IB_DISABLE=0 IB_GID_INDEX=3 IB_TC=106 NET_GDR_LEVEL=5"},
     // oci-hpc, H100 to B300.

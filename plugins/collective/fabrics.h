@@ -10,7 +10,10 @@
 
 namespace muster::collective {
 
-/// Names that a plan may give; "none" sets nothing.
+/// The detected NICs decide: fabric_choice.h.
+inline constexpr const char* kAutoFabric = "auto";
+
+/// Names that a plan may give; "none" sets nothing, nor does "auto" before the NICs are known.
 std::vector<std::string> fabricNames();
 
 /// The settings of a fabric; kUsage lists the names.

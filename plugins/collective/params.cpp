@@ -70,7 +70,9 @@ void Params::declare(sdk::ParamTable& param) {
   param("interface", interface, "", "network interface or address to use; empty: the backend's choice");
   param(
       "fabric", fabric, "none", fabricNames(),
-      "NCCL settings published for this fabric (plugins/collective/fabrics.cpp); `settings` overrides them");
+      "NCCL settings published for this fabric (plugins/collective/fabrics.cpp); `settings` overrides them; "
+      "auto: "
+      "of the fabric that the detected NICs belong to, without those that the environment or nccl.conf sets");
   param("graph", graph, false,
         "time a CUDA graph of the runs, without launch overhead; skipped if the backend has no graphs");
   param("settings", addedSettings, "",

@@ -32,6 +32,8 @@ class Sweep {
  public:
   Sweep(const Bench& bench, Params params, uint64_t seed) : bench_(bench), seed_(seed) {
     result_.params = std::move(params);
+    if (bench.fabric != nullptr)
+      result_.params.settings.insert(bench.fabric->settings.begin(), bench.fabric->settings.end());
     result_.ranks = bench.group.size();
     result_.device = bench.device.info().name;
     result_.implementation = bench.group.implementation();
@@ -131,6 +133,11 @@ class Sweep {
     if (size.asked <= result_.params.latencyTo)
       MUSTER_CHECK_OK(host.measurement("latency", "s", timing.seconds, labels, now));
     if (size.asked != result_.sizes.back().asked) return {};
+    if (bench_.nicLineRate > 0) {
+      std::vector<double> shares = bus;
+      for (double& share : shares) share /= bench_.nicLineRate;
+      MUSTER_CHECK_OK(host.measurement("nic_line_rate_share", "ratio", shares, labels, now));
+    }
     labels.emplace_back("ranks", std::to_string(result_.ranks));
     labels.emplace_back("nodes", std::to_string(bench_.nodes));
     return host.measurement("large_message_bus_bandwidth", "B/s", bus, labels, now);
@@ -140,8 +147,15 @@ class Sweep {
     MUSTER_CHECK_OK(bench_.host.measurement("collective_ranks", "count", {static_cast<double>(result_.ranks)},
                                             {}, bench_.device.now()));
     MUSTER_CHECK_OK(bench_.host.fact("collective_implementation", result_.implementation));
+    MUSTER_CHECK_OK(reportFabric());
     MUSTER_CHECK_OK(reportSettings());
     return reportTransport();
+  }
+
+  Status reportFabric() {
+    if (bench_.fabric == nullptr) return {};
+    MUSTER_CHECK_OK(bench_.host.fact("fabric", bench_.fabric->name));
+    return bench_.host.fact("fabric_evidence", bench_.fabric->evidence);
   }
 
   /// Whether what the plan set was really in force.

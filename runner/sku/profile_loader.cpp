@@ -25,6 +25,20 @@ namespace {
 constexpr uint64_t kMaxProfileBytes = 1ull << 20;
 constexpr double kMaxMemory = 1e15;
 
+/// A sentence that has both parts in it.
+Mistake mistakeOf(const std::string& sentence, const std::string& found, const std::string& required) {
+  Mistake mistake(sentence);
+  mistake.found = found;
+  mistake.required = required;
+  return mistake;
+}
+
+/// "`key` must be REQUIRED, found VALUE"
+Mistake mustBe(const std::string& key, const std::string& required, const Json& value) {
+  const std::string found = printable(dumpJson(value), 80);
+  return mistakeOf(fmt::format("`{}` must be {}, found {}", key, required, found), found, required);
+}
+
 /// Reads, or describes, one document as a profile.
 class Loader {
  public:
@@ -47,7 +61,8 @@ class Loader {
     root_.schemaVersion("profiles");
     root_.require("name");
     if (root_.text("name", profile_.name) && (!isPlainName(profile_.name) || profile_.name == "auto"))
-      root_.complain("name", "`name` must be letters, digits, '-', '_' and '.', and not \"auto\"");
+      root_.complain("name",
+                     mustBe("name", "letters, digits, '-', '_' and '.', and not \"auto\"", profile_.name));
     root_.describe("name", {{"allOf", {schema::plainName(), {{"not", {{"const", "auto"}}}}}}});
     root_.text("description", profile_.description);
     root_.require("device_count");
@@ -79,12 +94,14 @@ class Loader {
     if (m.kind == "gpu")
       for (const std::string& key : ofGpus) match.requireHere(key.c_str());
     if (m.memoryMax > 0 && m.memoryMax < m.memoryMin)
-      match.complain("memory_max", "`memory_max` is below `memory_min`");
+      match.complain("memory_max",
+                     mistakeOf("`memory_max` is below `memory_min`", dumpJson(*match.raw("memory_max")),
+                               "at least " + dumpJson(*match.raw("memory_min"))));
     for (const std::string& id : m.pciIds) {
       if (!isPciId(id))
-        match.complain("pci_ids", fmt::format("a PCI id is vendor:device in lower-case hexadecimal, such as "
-                                              "\"10de:2330\", found \"{}\"",
-                                              printable(id)));
+        match.complain(
+            "pci_ids",
+            mustBe("pci_ids", "vendor:device in lower-case hexadecimal, such as \"10de:2330\"", id));
     }
   }
 
@@ -112,8 +129,7 @@ class Loader {
                          : name.find("bandwidth") != std::string::npos ? "B/s"
                                                                        : nullptr;
       if (unit == nullptr)
-        peaks.complain(
-            name, fmt::format("a peak is \"flops.<dtype>\" or a bandwidth, found \"{}\"", printable(name)));
+        peaks.complain(name, mustBe("peaks", "\"flops.<dtype>\" or a bandwidth", name));
       else if (peaks.quantity(name.c_str(), unit, kRates, value))
         profile_.peaks[name] = value;
     }
@@ -152,9 +168,7 @@ class Loader {
   const TestSpec* testSpec(TomlTable& params, const std::string& qualified) {
     size_t dot = qualified.find('.');
     if (dot == std::string::npos) {
-      params.complain(qualified,
-                      fmt::format("parameters belong to a test, [params.\"plugin.test\"], found \"{}\"",
-                                  printable(qualified)));
+      params.complain(qualified, mustBe("params", "of a test, [params.\"plugin.test\"]", qualified));
       return nullptr;
     }
     if (catalog_ == nullptr) return nullptr;
@@ -181,7 +195,7 @@ class Loader {
       return !item.is_structured() && (!item.is_number_float() || std::isfinite(item.get<double>()));
     };
     if (value.is_array() ? !std::all_of(value.begin(), value.end(), isPlain) : !isPlain(value))
-      return values.complain(name, fmt::format("parameter `{}` must be a value or a list of values", name));
+      return values.complain(name, mustBe(name, "a value or a list of values", value));
     if (spec == nullptr) return;
     const ParamSpec* param = spec->param(name);
     if (param == nullptr) {
@@ -194,10 +208,8 @@ class Loader {
     }
     auto converted = convertParam(*param, value);
     if (converted.ok()) return;
-    Mistake mistake(fmt::format("parameter `{}`: {}", name, converted.error().message));
-    mistake.found = printable(dumpJson(value), 80);
-    mistake.required = requiredText(*param);
-    values.complain(name, mistake);
+    values.complain(name, mistakeOf(fmt::format("parameter `{}`: {}", name, converted.error().message),
+                                    printable(dumpJson(value), 80), requiredText(*param)));
   }
 
   void readExpectations() {
@@ -217,7 +229,8 @@ class Loader {
     const Json* list = root_.raw("expect");
     if (list == nullptr) return;
     if (!list->is_array())
-      return root_.complain("expect", "`expect` must be a list of tables ([[expect]]) and names of sets");
+      return root_.complain("expect",
+                            mustBe("expect", "a list of tables ([[expect]]) and names of sets", *list));
     for (const ExpectationTable& item : expandExpectations(root_.json(), "/expect", {{}, "", complain})) {
       const std::string place = item.limitPlace();
       frame.at = fmt::format("{}:{}", document_.fileAt(place), document_.position(place).line);
@@ -307,18 +320,24 @@ class Chain {
   Result<Parsed> baseOf(const TomlDocument& document, const fs::path& path, InputText& input) {
     const Json& value = document.root()["extends"];
     const std::string name = value.is_string() ? value.get<std::string>() : "";
-    const auto fail = [&](const std::string& message) {
-      return Error{ErrorCode::kUsage, "extends: " + message, document.place("/extends")};
+    const auto fail = [&](const Mistake& mistake) {
+      Complaints complaints(document);
+      complaints.add("/extends", mistake.within("extends: "));
+      if (found_ != nullptr) *found_ = complaints.sorted();
+      return Error{ErrorCode::kUsage, "extends: " + mistake.message, document.place("/extends")};
     };
     if (!isPlainName(name))
-      return fail(fmt::format("found {}; expected the name of a profile", printable(dumpJson(value), 80)));
+      return fail(Mistake::value(printable(dumpJson(value), 80), "the name of a profile"));
     names_.push_back(path.stem().string());
     if (contains(names_, name)) {
       names_.push_back(name);
-      return fail(fmt::format("the profile extends itself: {}", join(names_, " -> ")));
+      return fail(mistakeOf(fmt::format("the profile extends itself: {}", join(names_, " -> ")), name,
+                            "a profile that is not based on this one"));
     }
     if (names_.size() > kDeepestBase)
-      return fail(fmt::format("profiles extend each other more than {} levels deep", kDeepestBase));
+      return fail(mistakeOf(fmt::format("profiles extend each other more than {} levels deep", kDeepestBase),
+                            fmt::format("{} levels", names_.size()),
+                            fmt::format("at most {} levels", kDeepestBase)));
     const std::string file = "extends/" + name + ".toml";
     if (const std::string* text = input.find(file))
       return named(name, parse(*text, name + ".toml", InputText::From::kFrozen), fail);
@@ -338,14 +357,14 @@ class Chain {
       return base;
     }
     std::erase(known, path.stem().string());
-    return fail(fmt::format("there is no profile \"{}\"{}; known: {}", name, didYouMean(name, known),
-                            join(known, ", ")));
+    return fail(Mistake::oneOf(fmt::format("there is no profile \"{}\"", name), name, known));
   }
 
   template <typename Fail>
   static Result<Parsed> named(const std::string& name, Result<Parsed> base, Fail fail) {
     if (base.ok() && base->profile.name != name)
-      return fail(fmt::format("{}.toml holds the profile \"{}\"", name, base->profile.name));
+      return fail(mistakeOf(fmt::format("{}.toml holds the profile \"{}\"", name, base->profile.name),
+                            base->profile.name, name));
     return base;
   }
 

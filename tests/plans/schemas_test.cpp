@@ -339,8 +339,8 @@ const char* const kBeyondSchemas[] = {
     // values that depend on other values
     "would never be judged", "no metric of this set is measured", "a waiver of", "is not measured on backend",
     "does not run on backend", "come together", "must be later than", "is below `memory_min`",
-    "`down` must be", "needs `nodes_per_leaf`", "a link has two ends", "a pcie fault needs",
-    "an ecc fault needs",
+    "`down` must be", "needs `nodes_per_leaf`", "comes with both", "a link has two ends",
+    "a pcie fault needs", "an ecc fault needs",
     // one number of a text with a unit
     "can never fail", "`min = "};
 

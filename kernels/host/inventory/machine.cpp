@@ -53,6 +53,17 @@ std::string machineId(const Root& root) {
   return id.empty() ? "" : sha256Hex("muster " + id).substr(0, 32);
 }
 
+/// As cloud-init's ds-identify tells clouds by their firmware; empty elsewhere.
+std::string cloudOf(const Root& root) {
+  const auto dmi = [&](const char* file) { return root.factOr(std::string("/sys/class/dmi/id/") + file); };
+  if (dmi("sys_vendor") == "Amazon EC2") return "aws";
+  if (dmi("product_name") == "Google Compute Engine") return "gcp";
+  const std::string tag = dmi("chassis_asset_tag");
+  if (tag == "7783-7084-3265-9085-8269-3286-77") return "azure";
+  if (tag == "OracleCloud.com") return "oci";
+  return "";
+}
+
 /// What the management controller calls itself, where its driver is loaded; empty elsewhere.
 std::string bmcGuid(const Root& root) {
   for (const std::string& name : root.list("/sys/devices/platform"))
@@ -188,6 +199,7 @@ Json hostFacts(const Root& root) {
           {"product_uuid", root.factOr("/sys/class/dmi/id/product_uuid")},
           {"bmc_guid", bmcGuid(root)},
           {"bios", root.factOr("/sys/class/dmi/id/bios_version")},
+          {"cloud", cloudOf(root)},
           {"virtualization", virtualization(root)},
           {"container", containerKind(root)},
           {"cpu", cpu.name},

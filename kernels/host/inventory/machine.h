@@ -36,7 +36,7 @@ Result<Space> readSpace(const std::string& folder);
 /// read by root alone; empty where they are not.
 /// {"name", "kernel", "os", "boot_id", "machine_id", "board_serial", "product_serial", "product_uuid",
 /// "cpu_governor", "c_states", "numa_balancing", "dimms", "swap_bytes", "bmc_guid", "vendor", "product",
-/// "bios", "virtualization", "container", ...}
+/// "bios", "cloud", "virtualization", "container", ...}
 Json hostFacts(const Root& root);
 /// {"kernel", "os", "libc", "nvidia_driver" ...}: versions of what runs on it.
 Json softwareFacts(const Root& root);

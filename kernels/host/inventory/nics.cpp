@@ -83,6 +83,7 @@ RdmaPort readPort(const Root& root, const std::string& classFolder, const std::s
   found.layer = root.factOr(folder + "/link_layer");
   found.rate = root.factOr(folder + "/rate");
   found.bytesPerSecond = lineRate(found.rate);
+  found.driver = root.linkName(classFolder + device + "/device/driver");
   found.guid = root.factOr(classFolder + device + "/node_guid");
   found.firmware = root.factOr(classFolder + device + "/fw_ver");
   found.numaNode = static_cast<int>(root.integerOr(classFolder + device + "/device/numa_node", -1));

@@ -73,7 +73,8 @@ void readRdma(TomlTable& root, RdmaModel& out, int nodes) {
   for (const char* key : {"count", "line_rate", "bandwidth"}) table.require(key);
   table.integer("count", {1, kMostHcas}, out.count);
   table.text("prefix", out.prefix);
-  table.choice("link_layer", {"InfiniBand", "Ethernet"}, out.layer);
+  table.choice("link_layer", {"InfiniBand", "Ethernet", "Unspecified"}, out.layer);
+  table.text("driver", out.driver);
   table.text("firmware", out.firmware);
   table.quantity("line_rate", "B/s", kRate, out.lineRate);
   table.quantity("bandwidth", "B/s", kRate, out.bandwidth);

@@ -33,6 +33,10 @@ struct RdmaFault {
   std::map<std::string, uint64_t> counts;  ///< kErrors: by the names of kRdmaCounters
   int lanes = kHcaLanes;                   ///< kPcie
   int generation = kHcaGeneration;         ///< kPcie
+
+  [[nodiscard]] bool concerns(int ofNode, int ofHca) const {
+    return hca == ofHca && (node < 0 || node == ofNode);
+  }
 };
 
 /// HCAs of one node, all of one model with one port each. Rates are of long, warm runs.
@@ -40,6 +44,7 @@ struct RdmaModel {
   int count = 0;  ///< 0: the nodes have none
   std::string prefix = "mlx5_";
   std::string layer = "InfiniBand";
+  std::string driver = "mlx5_core";
   std::string firmware;
   double lineRate = 0;           ///< B/s, one way
   double bandwidth = 0;          ///< B/s of RDMA writes between two nodes

@@ -157,10 +157,13 @@ std::optional<double> sweepSeconds(const Case& c, const EstimatedNode& node) {
   const double ranks = node.ranks * node.nodes;
   if (ranks < 2) return 0;  // skipped
   const std::string op = textOf(c, "op");
-  const double rate = busRate(node, op), memory = memoryRate(node);
+  // Through the NICs inside of a node, too.
+  const bool forced = node.nodes == 1 && textOf(c, "fabric") == "ib-forced";
+  const double rate = forced ? kNetworkShare * peakOf(node, kRailPeak) : busRate(node, op);
+  const double memory = memoryRate(node);
   const double from = numberOf(c, "from"), factor = numberOf(c, "factor");
   if (!(rate > 0) || !(memory > 0) || !(from > 0) || !(factor > 1)) return std::nullopt;
-  const double hops = kHop + kNodeHop * std::ceil(std::log2(node.nodes));
+  const double hops = kHop + kNodeHop * std::ceil(std::log2(forced ? node.ranks : node.nodes));
   double seconds = 0;
   for (double bytes = from; bytes <= numberOf(c, "to") * (1 + 1e-9); bytes *= factor) {
     const double once = (op == "all_reduce" ? 2 : 1) * hops + bytes * busFactor(op, ranks) / rate;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runner/core/toml/toml_table.h"
 #include "runner/sku/profile.h"
 #include "tests/support/process.h"
 
@@ -139,7 +140,7 @@ TEST(ProfileExtends, RefusesWhatIsNoChain) {
               HasSubstr("the profile extends itself: a -> b -> a"));
   EXPECT_THAT(problem("a", "extends = \"../b\"\n"), HasSubstr("expected the name of a profile"));
   EXPECT_THAT(problem("a", "extends = 3\n"), HasSubstr("found 3; expected the name of a profile"));
-  EXPECT_THAT(problem("a", "extends = \"bb\"\n"), HasSubstr("there is no profile \"bb\"; known: b"));
+  EXPECT_THAT(problem("a", "extends = \"bb\"\n"), HasSubstr("there is no profile \"bb\"; expected one of b"));
   folder.write("base.toml", kBase);
   EXPECT_THAT(problem("a", "schema = 1\nextends = \"base\"\n"), HasSubstr("`name` is missing"));
   folder.write("other.toml", kBase);
@@ -147,6 +148,23 @@ TEST(ProfileExtends, RefusesWhatIsNoChain) {
   for (int i = 0; i < 12; ++i)
     folder.write("c" + std::to_string(i) + ".toml", "extends = \"c" + std::to_string(i + 1) + "\"\n");
   EXPECT_THAT(problem("a", "extends = \"c0\"\n"), HasSubstr("more than 8 levels deep"));
+}
+
+TEST(ProfileExtends, TellsWhatItFoundAndWhatItRequires) {
+  TempDir folder;
+  folder.write("base.toml", kBase);
+  folder.write("other.toml", kBase);
+  const auto parts = [&](const std::string& extends) {
+    std::vector<Complaint> found;
+    EXPECT_FALSE(
+        loadProfile(folder.write("a.toml", "extends = " + extends + "\n"), nullptr, {}, &found).ok());
+    EXPECT_EQ(found.size(), 1u) << extends;
+    return found.empty() ? "" : found[0].mistake.found + " | " + found[0].mistake.required;
+  };
+  EXPECT_EQ(parts("3"), "3 | the name of a profile");
+  EXPECT_EQ(parts("\"a\""), "a | a profile that is not based on this one");
+  EXPECT_EQ(parts("\"other\""), "base | other");
+  EXPECT_EQ(parts("\"bse\"").substr(0, 13), "bse | one of ");
 }
 
 TEST(ProfileExtends, AutoTakesTheMostSpecificMatch) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runner/core/toml/toml_table.h"
 #include "runner/sku/profile.h"
 #include "tests/support/process.h"
 
@@ -117,16 +118,37 @@ TEST(ProfileLoader, NamesTheNearestKey) {
 }
 
 TEST(ProfileLoader, RefusesValuesThatMakeNoSense) {
-  expectMistake("10de:2330", "0x2330", "a PCI id is");
+  expectMistake("10de:2330", "0x2330", "`pci_ids` must be vendor:device in lower-case hexadecimal");
   expectMistake("\"87 GB\"", "\"7 GB\"", "`memory_max` is below");
   expectMistake("kind = \"gpu\"", "kind = \"tpu\"", "`kind` must be");
   expectMistake("schema = 1", "schema = 9", "schema 1, found 9");
   expectMistake("name = \"x100\"", "name = \"auto\"", "not \"auto\"");
   expectMistake("device_count = 8", "device_count = -1", "`device_count` must be");
   expectMistake("\"989 TFLOP/s\"", "\"989 GB/s\"", "flops.bf16");
-  expectMistake("memory_bandwidth", "memory_speed", "a peak is");
+  expectMistake("memory_bandwidth", "memory_speed", "`peaks` must be \"flops.<dtype>\" or a bandwidth");
   expectMistake("size = 8192", "size = 1000000", "parameter `size`");
   expectMistake("size = 8192", "size = \"big\"", "parameter `size`");
+}
+
+/// What `check --json` gives to editors.
+TEST(ProfileLoader, TellsWhatItFoundAndWhatItRequires) {
+  const TempDir folder;
+  const auto parts = [&](const std::string& from, const std::string& to) {
+    std::string text = kGood;
+    text.replace(text.find(from), from.size(), to);
+    std::vector<Complaint> found;
+    EXPECT_FALSE(loadProfile(folder.write("p.toml", text), nullptr, {}, &found).ok()) << to;
+    EXPECT_EQ(found.size(), 1u) << to;
+    return found.empty() ? "" : found[0].mistake.found + " | " + found[0].mistake.required;
+  };
+  EXPECT_EQ(parts("\"x100\"", "\"auto\""), R"("auto" | letters, digits, '-', '_' and '.', and not "auto")");
+  EXPECT_EQ(parts("\"87 GB\"", "\"7 GB\""), R"("7 GB" | at least "79 GB")");
+  EXPECT_EQ(parts("10de:2330", "0x2330"),
+            R"("0x2330" | vendor:device in lower-case hexadecimal, such as "10de:2330")");
+  EXPECT_EQ(parts("memory_bandwidth", "memory_speed"), R"("memory_speed" | "flops.<dtype>" or a bandwidth)");
+  EXPECT_EQ(parts("compute.gemm\"]", "gemm\"]"), R"("gemm" | of a test, [params."plugin.test"])");
+  EXPECT_EQ(parts("size = 8192", "size = { a = 1 }"), R"({"a":1} | a value or a list of values)");
+  EXPECT_EQ(parts("[[expect]]", "[expect]").substr(0, 1), "{");
 }
 
 TEST(ProfileLoader, WantsASourceForEveryFigure) {
