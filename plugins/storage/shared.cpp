@@ -308,7 +308,8 @@ Status runShared(Site& site, const Json& caseJson) {
   if (site.size < 2) return Error{ErrorCode::kUnsupported, "needs two nodes, and this run has one", ""};
   if (site.simulated != nullptr) return simulate(site);
   if (params.directory.empty())
-    return Error{ErrorCode::kUsage, "name the shared directory in `directory`", "params.directory"};
+    return Error{ErrorCode::kUnsupported,
+                 "no shared directory is named in `directory` (--set STAGE.directory=/shared)", ""};
   return SharedCase(site, params).run();
 }
 
