@@ -122,12 +122,12 @@ Result<Engine::Run> Engine::run(const std::string& phase, const std::string& dir
   }
   auto job = jobIn(fio);
   if (!job.ok()) return std::move(job).error().context(phase);
-  const auto moved = job->directions.find(direction);
-  if (moved == job->directions.end() || !(moved->second.total > 0) || !(moved->second.bandwidth > 0) ||
-      moved->second.shortOnes + moved->second.dropped > 0)
+  const FioDirection moved = job->directions[direction];
+  const uint64_t errors = std::max<uint64_t>(job->errors, job->error != 0 ? 1 : 0);
+  if (errors == 0 && (!(moved.total > 0) || !(moved.bandwidth > 0) || moved.shortOnes + moved.dropped > 0))
     return Error{ErrorCode::kProtocol, "fio reports success, and moved nothing or not all; " + lastWords(fio),
                  phase};
-  return Run{moved->second, std::max<uint64_t>(job->errors, job->error != 0 ? 1 : 0), fio.err()};
+  return Run{moved, errors, fio.err()};
 }
 
 Status Engine::layOut() const {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -119,14 +120,18 @@ Status Scratch::requireSpace(uint64_t bytes, uint64_t files, uint64_t keepFree) 
   struct statvfs system {};
   if (fstatvfs(own_.get(), &system) != 0)
     return Error{ErrorCode::kIo, "cannot tell its free space: " + errnoText(errno), shown_};
-  const auto free = static_cast<double>(system.f_bavail) * static_cast<double>(system.f_frsize);
-  const double needed = static_cast<double>(bytes) + static_cast<double>(keepFree);
-  if (free < needed)
+  const auto block = static_cast<double>(system.f_frsize);
+  const double free = static_cast<double>(system.f_bavail) * block;
+  // Whatever the plan says, a hundredth stays free.
+  const double margin =
+      std::max(static_cast<double>(keepFree), static_cast<double>(system.f_blocks) * block / 100);
+  if (free < static_cast<double>(bytes) + margin)
     return Error{
         ErrorCode::kIo,
-        fmt::format("the test writes {:.3g} GB and {:.3g} GB must stay free (`keep_free`), but the file "
-                    "system has {:.3g} GB free; choose a smaller size or another `directory`",
-                    static_cast<double>(bytes) / kGiga, static_cast<double>(keepFree) / kGiga, free / kGiga),
+        fmt::format("the test writes {:.3g} GB and {:.3g} GB must stay free (`keep_free`, at least 1%), "
+                    "but the file system has {:.3g} GB free; choose a smaller size or another "
+                    "`directory`",
+                    static_cast<double>(bytes) / kGiga, margin / kGiga, free / kGiga),
         shown_};
   // File systems without a fixed number of inodes say 0. A tenth stays for others.
   const auto inodes = static_cast<double>(system.f_favail);
