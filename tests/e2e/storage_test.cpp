@@ -141,10 +141,12 @@ TEST(SimulatedStorage, NamesTheNodeWithASlowDisk) {
   const auto result = runMuster({"run", plan("storage.toml"), "--simulate", scenario("h100x8-slow-disk"),
                                  "--nodes", "6", "--plain", "--out", out});
   EXPECT_THAT(result.out, HasSubstr("SIMULATED"));
-  const auto fleet = runMuster({"fleet", out, "--out", (dir.path() / "fleet").string(), "--json"});
+  const auto nodes = dir.write("nodes", "sim-node-[0000-0005]\n").string();
+  const auto fleet = runMuster({"fleet", out, "--expect", nodes, "--out", (dir.path() / "fleet").string()});
   EXPECT_EQ(fleet.exitCode, 1) << fleet.out << fleet.err;
-  EXPECT_THAT(fleet.out, HasSubstr("sim-node-0002"));
-  EXPECT_THAT(fleet.out, HasSubstr("storage.bandwidth"));
+  EXPECT_THAT(fleet.out, HasSubstr("6 nodes expected by nodes: 5 accepted, 1 rejected"));
+  EXPECT_THAT(fleet.out, HasSubstr("rejected sim-node-0002"));
+  EXPECT_THAT(fleet.out, HasSubstr("sim-node-0002: slow in 3 stages: loading, random, sequential"));
 }
 
 TEST(SimulatedStorage, NamesTheNodeThatSeesOtherFiles) {
