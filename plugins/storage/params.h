@@ -38,7 +38,7 @@ struct FioParams : CommonParams {
     param("duration", load.seconds, "s", "20s", {"1s", "24h"}, "length of the measurement");
     param("direct", direct, true,
           "bypass the page cache (O_DIRECT); false: rates are partly those of the host's memory");
-    param("time_limit", timeLimit, "s", "10m", {"1s", "24h"},
+    param("time_limit", timeLimit, "s", "5m", {"1s", "24h"},
           "timeout of each run of fio, in addition to the measurement's duration; set the stage's timeout "
           "above it");
   }

@@ -260,8 +260,9 @@ class SharedCase {
       reader.read("problem", view.problem);
       reader.read("sights", view.sights);
       MUSTER_CHECK_OK(reader.status());
-      if (view.sights.size() != static_cast<size_t>(site_.size))
-        return Error{ErrorCode::kProtocol, "tells of another number of nodes", key};
+      if (view.sights.size() != static_cast<size_t>(site_.size) ||
+          view.sights.find_first_not_of(".mswtl") != std::string::npos)
+        return Error{ErrorCode::kProtocol, "tells of other nodes or in other signs", key};
       nodes.push_back(std::move(view));
     }
     return nodes;

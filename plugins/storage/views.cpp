@@ -15,23 +15,19 @@ namespace {
 
 constexpr size_t kMostNames = 8;
 
-const char* meaningOf(Sight sight) {
-  switch (sight) {
-    case Sight::kMissing:
-      return "sees no file of";
-    case Sight::kStale:
-      return "sees an old version of the file of";
-    case Sight::kWrong:
-      return "sees wrong contents in the file of";
-    case Sight::kTorn:
-      return "saw a file between two versions while it was replaced, of";
-    case Sight::kLocked:
-      return "gets locks that are held by";
-    case Sight::kSame:
-      break;
-  }
-  return "sees the same as";
-}
+/// What it says of who saw it, and of whose file it is; the other nodes follow.
+struct Words {
+  const char* seeing;
+  const char* seen;
+};
+const std::map<Sight, Words> kWords = {
+    {Sight::kMissing, {"does not see the file of", "its file is not seen by"}},
+    {Sight::kStale, {"sees an old version of the file of", "its file is seen in an old version by"}},
+    {Sight::kWrong, {"sees wrong contents in the file of", "its file is seen with wrong contents by"}},
+    {Sight::kTorn,
+     {"saw neither version of a file that was replaced, of", "neither version of its file was seen by"}},
+    {Sight::kLocked, {"gets locks that are held by", "its locks do not exclude"}},
+};
 
 std::string namesOf(const std::vector<NodeView>& nodes, const std::vector<int>& which) {
   std::vector<std::string> names;
@@ -73,9 +69,9 @@ class Differences {
         elsewhere.push_back(other);
     }
     for (const auto& [sight, others] : seen)
-      parts.push_back(fmt::format("{} {}", meaningOf(sight), namesOf(nodes_, others)));
+      parts.push_back(fmt::format("{} {}", kWords.at(sight).seeing, namesOf(nodes_, others)));
     for (const auto& [sight, others] : shown)
-      parts.push_back(fmt::format("each of {} {} it", namesOf(nodes_, others), meaningOf(sight)));
+      parts.push_back(fmt::format("{} {}", kWords.at(sight).seen, namesOf(nodes_, others)));
     if (!elsewhere.empty())
       parts.push_back(fmt::format("its directory is {}, that of {} is {}", mount,
                                   nodes_[static_cast<size_t>(elsewhere[0])].name,

@@ -48,27 +48,21 @@ class Storage : public ::testing::Test {
   /// Starts a run, sends its runner `signal` once `file` is there, and waits until the directory is empty.
   [[nodiscard]] std::string signalled(const std::string& test, const std::string& params,
                                       const std::string& file, const std::string& signal) const {
-    const std::string script = R"(
+    const std::string script = R"sh(
 "$1" run "$2" --plain --out "$3" >/dev/null 2>&1 &
 runner=$!
-for i in $(seq 600); do [ -n "$(ls "$4"/*/$5 2>/dev/null)" ] && break;
-    sleep 0.05;
-    done[-n "$(ls " $4 "/*/$5)"] || {
-      echo "it never began";
-      exit 1;
-    }
+for i in $(seq 600); do [ -n "$(ls "$4"/*/$5 2>/dev/null)" ] && break; sleep 0.05; done
+[ -n "$(ls "$4"/*/$5)" ] || { echo "it never began"; exit 1; }
 kill -$6 $runner
-for i in $(seq 600);
-do [-z "$(ls " $4 ")"] && echo gone&& exit;
-sleep 0.05; done
+for i in $(seq 600); do [ -z "$(ls "$4")" ] && echo gone && exit; sleep 0.05; done
 ls -lR "$4"
-)";
+)sh";
     ProcessOptions options;
-options.timeout = 100;
-const auto ended = runProcess({"sh", "-c", script, "sh", (distDir() / "bin/muster").string(),
-                               planFile(test, params), out().string(), data().string(), file, signal},
-                              options);
-return ended.out + ended.err;
+    options.timeout = 100;
+    const auto ended = runProcess({"sh", "-c", script, "sh", (distDir() / "bin/muster").string(),
+                                   planFile(test, params), out().string(), data().string(), file, signal},
+                                  options);
+    return ended.out + ended.err;
   }
 
   TempDir dir_;

@@ -36,10 +36,11 @@ TEST(StorageViews, BlameTheNodeThatSeesOtherFiles) {
   nodes[1].mount = "ext4 of /dev/sda1";
   const auto faults = blame(nodes);
   ASSERT_THAT(blamed(faults), ElementsAre(1));
-  EXPECT_EQ(faults[0].text,
-            "sees no file of n0, n2, n3; each of n0, n2, n3 sees no file of it; its directory is ext4 of "
-            "/dev/sda1, "
-            "that of n0 is nfs4 of server:/export");
+  EXPECT_EQ(
+      faults[0].text,
+      "does not see the file of n0, n2, n3; its file is not seen by n0, n2, n3; its directory is ext4 of "
+      "/dev/sda1, "
+      "that of n0 is nfs4 of server:/export");
 }
 
 TEST(StorageViews, BlameTheReaderOrTheWriterByTheOthers) {
@@ -76,7 +77,8 @@ TEST_F(StorageShared, IsSimulated) {
     EXPECT_EQ(onSim("shared", fault, Json::object(), rank, 3).ran, MUSTER_OK) << host.error;
     plugin.expectDeclared(host, "shared");
     EXPECT_EQ(host.value("faulty_node"), rank == 1 ? 1 : 0);
-    EXPECT_THAT(host.told("node_fault").at(0).text, HasSubstr("node 1: sees no file of node 0, node 2"));
+    EXPECT_THAT(host.told("node_fault").at(0).text,
+                HasSubstr("node 1: does not see the file of node 0, node 2"));
   }
   host.measurements.clear();
   EXPECT_EQ(onSim("shared", "", Json::object(), 0, 3).ran, MUSTER_OK);
