@@ -124,7 +124,7 @@ TEST_F(Storage, ThatIsInterruptedOrKilledLeavesNothing) {
   fs::remove_all(out());
   EXPECT_EQ(signalled("fio", slow, "data", "KILL"), "gone\n");
   fs::remove_all(out());
-  EXPECT_EQ(signalled("loading", "files = 100000\nfile_size = \"64 B\"\n", "0/500", "KILL"), "gone\n");
+  EXPECT_EQ(signalled("loading", "files = 50000\nfile_size = \"64 B\"\n", "0/500", "KILL"), "gone\n");
   EXPECT_TRUE(processesWith(data().string()).empty());
 }
 

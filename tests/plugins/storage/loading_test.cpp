@@ -48,7 +48,7 @@ TEST_F(StorageLoading, CountsFilesThatChanged) {
           std::ofstream(second, std::ios::app | std::ios::binary) << "longer";
       }
   });
-  const CaseResult result = onDisk("loading", few(20000));
+  const CaseResult result = onDisk("loading", few(4000));
   done = true;
   vandal.join();
   EXPECT_EQ(result.ran, MUSTER_OK) << host.error;
