@@ -12,6 +12,7 @@
 #include "kernels/interfaces/nn.h"
 #include "kernels/interfaces/ops.h"
 #include "kernels/interfaces/rdma.h"
+#include "kernels/interfaces/storage.h"
 
 namespace muster {
 
@@ -54,6 +55,8 @@ class Backend {
     (void)options;
     return Error{ErrorCode::kUnsupported, "backend " + name() + " has no access to RDMA devices", ""};
   }
+  /// The storage of a simulated node; null on a real one, and where the scenario has none.
+  virtual std::unique_ptr<SimulatedStorage> simulatedStorage() { return nullptr; }
   /// Forms a group with the other ranks that name the same one; all of them call this. `device` and `store`
   /// must outlive it; the store is used while the group forms.
   virtual Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,

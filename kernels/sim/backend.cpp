@@ -14,6 +14,7 @@
 #include "kernels/sim/sim_nn.h"
 #include "kernels/sim/sim_ops.h"
 #include "kernels/sim/sim_rdma.h"
+#include "kernels/sim/sim_storage.h"
 #include "runner/core/text.h"
 
 namespace muster::sim {
@@ -67,6 +68,10 @@ class SimBackend : public Backend {
 
   Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& /*options*/) override {
     return std::unique_ptr<Rdma>(std::make_unique<SimRdma>(scenario_, nodeRank_, seed_, rdmaClock_));
+  }
+
+  std::unique_ptr<SimulatedStorage> simulatedStorage() override {
+    return makeStorage(scenario_, nodeRank_, seed_, start_);
   }
 
   Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,

@@ -2,12 +2,9 @@
 // See program.h.
 #include "plugins/exec/program.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -37,26 +34,6 @@ std::string lastWords(const std::string& text) {
   if (end.empty()) return "it printed nothing";
   return "it printed last: " + printable(end.substr(end.size() - std::min(end.size(), kTail)));
 }
-
-/// This process works in another folder as long as the object lives: what it starts begins there.
-class WorkingFolder {
- public:
-  explicit WorkingFolder(const fs::path& folder) : before_(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (chdir(folder.c_str()) != 0)
-      status_ = Error{ErrorCode::kIo, "cannot work there: " + errnoText(errno), folder.string()};
-  }
-  ~WorkingFolder() {
-    const int back = before_.valid() ? fchdir(before_.get()) : 0;
-    (void)back;  // where that fails, it stays here
-  }
-  WorkingFolder(const WorkingFolder&) = delete;
-  WorkingFolder& operator=(const WorkingFolder&) = delete;
-  [[nodiscard]] const Status& status() const { return status_; }
-
- private:
-  Fd before_;
-  Status status_;
-};
 
 Status verdictOf(const ChildProcess& child, const CommandParams& params) {
   if (child.signal() != 0)
@@ -135,9 +112,7 @@ ProgramRun runToEnd(const CommandParams& params, const std::string& program,
   spec.without = {""};  // every name begins with that: it gets what `environment` holds
   spec.with = environment;
   spec.mostOutput = params.outputLimit;
-  const WorkingFolder there(folder);
-  run.status = there.status();
-  if (!run.status.ok()) return run;
+  spec.folder = folder.string();
   const double begin = systemClock().now();
   auto child = ChildProcess::start(std::move(spec));
   if (!child.ok()) {

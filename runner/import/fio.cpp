@@ -3,92 +3,51 @@
 // plugin, because the file, device and pattern behind them are the job's own: a plan's limits name the job.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "runner/core/text.h"
+#include "runner/import/fio_output.h"
 #include "runner/import/source.h"
 
 namespace muster::imports {
 namespace {
 
-constexpr double kNanos = 1e9;
-constexpr const char* kDirections[] = {"read", "write", "trim"};
 const std::set<std::string> kMetrics = {"imported.bandwidth", "imported.operation_rate", "imported.time"};
 
-/// "clat_ns" with a value of its 99th percentile.
-Status readLatency(const Json& part, const std::string& path, const Labels& labels, const std::string& id,
-                   ImportedFile& file) {
-  if (!holds(part, "clat_ns")) return {};
-  const Json& latency = part["clat_ns"];
-  JsonReader r(latency, path + ".clat_ns");
-  double mean = 0, p99 = 0;
-  r.read("mean", mean);
-  const auto add = [&](const char* statistic, double nanos) {
+void addLatency(const FioDirection& of, const Labels& labels, const std::string& id, ImportedFile& file) {
+  const auto add = [&](const char* statistic, double seconds) {
     Labels own = labels;
     own["statistic"] = statistic;
-    file.measurements.push_back(valueOf("imported.time", std::move(own), nanos / kNanos, id));
+    file.measurements.push_back(valueOf("imported.time", std::move(own), seconds, id));
   };
-  if (const Json* percentile = r.has("percentile") ? r.object("percentile") : nullptr) {
-    JsonReader p(*percentile, path + ".clat_ns.percentile");
-    p.read("99.000000", p99);
-    MUSTER_CHECK_OK(p.status());
-    add("p99", p99);
-  }
-  MUSTER_CHECK_OK(r.status());
-  if (!(mean >= 0) || !std::isfinite(mean) || !(p99 >= 0) || !std::isfinite(p99))
-    return Error{ErrorCode::kUsage, "holds a time that is none", path + ".clat_ns"};
-  add("mean", mean);
-  return {};
+  if (const auto p99 = of.percentiles.find("99.000000"); p99 != of.percentiles.end()) add("p99", p99->second);
+  if (of.latency) add("mean", *of.latency);
 }
 
-Status readDirection(const Json& job, const char* direction, const std::string& path, const std::string& name,
-                     ImportedCase& one, ImportedFile& file, bool& moved) {
-  const std::string at = path + "." + direction;
-  if (!holds(job, direction)) return {};
-  JsonReader r(job[direction], at);
-  double bytes = 0, operations = 0, rate = 0, total = 0;
-  uint64_t shorter = 0, dropped = 0;
-  r.read("io_bytes", bytes);
-  r.read("bw_bytes", rate);
-  r.read("iops", operations);
-  r.read("total_ios", total);
-  r.optional("short_ios", shorter);
-  r.optional("drop_ios", dropped);
-  MUSTER_CHECK_OK(r.status());
-  for (const double value : {bytes, operations, rate, total})
-    if (!std::isfinite(value) || value < 0)
-      return Error{ErrorCode::kUsage, "holds a number that is none", at};
-  if (shorter + dropped > 0 && one.error.empty())
-    one.error = fmt::format("{} of its operations were short and {} were dropped", shorter, dropped);
-  if (total == 0) return {};  // the job did nothing in this direction
-  moved = true;
-  const Labels labels = {{"name", name}, {"op", direction}};
-  file.measurements.push_back(valueOf("imported.bandwidth", labels, rate, one.id));
-  file.measurements.push_back(valueOf("imported.operation_rate", labels, operations, one.id));
-  return readLatency(job[direction], at, labels, one.id, file);
-}
-
-Status readJob(const Json& job, const std::string& path, size_t number, ImportedFile& file) {
-  JsonReader r(job, path);
-  std::string name;
-  int error = 0;
-  r.read("jobname", name);
-  r.read("error", error);
-  MUSTER_CHECK_OK(r.status());
+void addJob(const FioJob& job, ImportedFile& file) {
   ImportedCase one;
-  one.id = fmt::format("{}[job={}]", printable(name, 60), number);
-  one.labels = {{"name", name}};
+  one.id = fmt::format("{}[job={}]", printable(job.name, 60), file.cases.size() + 1);
+  one.labels = {{"name", job.name}};
   one.metrics = kMetrics;
   bool moved = false;
-  for (const char* direction : kDirections)
-    MUSTER_CHECK_OK(readDirection(job, direction, path, name, one, file, moved));
+  for (const char* direction : {"read", "write", "trim"}) {
+    const auto found = job.directions.find(direction);
+    if (found == job.directions.end()) continue;
+    const FioDirection& of = found->second;
+    if (of.shortOnes + of.dropped > 0 && one.error.empty())
+      one.error =
+          fmt::format("{} of its operations were short and {} were dropped", of.shortOnes, of.dropped);
+    if (of.total == 0) continue;
+    moved = true;
+    const Labels labels = {{"name", job.name}, {"op", direction}};
+    file.measurements.push_back(valueOf("imported.bandwidth", labels, of.bandwidth, one.id));
+    file.measurements.push_back(valueOf("imported.operation_rate", labels, of.operations, one.id));
+    addLatency(of, labels, one.id, file);
+  }
   if (!moved) one.error = "the job moved nothing";
-  if (error != 0) {
-    one.error = fmt::format("fio ended it with error {}", error);
+  if (job.error != 0) {
+    one.error = fmt::format("fio ended it with error {}", job.error);
     ++file.failures;
   }
   file.cases.push_back(std::move(one));
-  return {};
 }
 
 bool isFio(const Source& source) {
@@ -96,14 +55,11 @@ bool isFio(const Source& source) {
 }
 
 Result<ImportedFile> readFio(const Source& source) {
+  const auto output = readFioOutput(*source.json);
+  if (!output.ok()) return source.refuse(output.error().where, output.error().message);
   ImportedFile file;
-  JsonReader r(*source.json, "");
-  r.read("fio version", file.tool);
-  r.each("jobs", [&](const Json& job, const std::string& path) {
-    return readJob(job, path.substr(1), file.cases.size() + 1, file);
-  });
-  if (const Status status = r.status(); !status.ok())
-    return source.refuse(status.error().where, status.error().message);
+  file.tool = output->version;
+  for (const FioJob& job : output->jobs) addJob(job, file);
   if (file.cases.empty()) file.cases.push_back({"fio", {}, {}, {}, "the file holds no job"});
   file.limits = "errors of operations, and no rate";
   file.verdict = file.failures > 0 ? ToolVerdict::kFailed : ToolVerdict::kPassed;

@@ -30,6 +30,7 @@ struct Start {
   char* const* command;
   char* const* environment;
   const std::vector<Fd>* descriptors;
+  const char* folder;
   bool diesWithThread;
   pid_t parent;
   volatile int error;
@@ -44,6 +45,10 @@ struct Start {
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &plain, nullptr);
+  if (start.folder != nullptr && chdir(start.folder) != 0) {
+    start.error = errno;
+    _exit(127);
+  }
   int next = 0;
   for (const Fd& fd : *start.descriptors) dup2(fd.get(), next++);
   closefrom(next);
@@ -112,7 +117,8 @@ Result<pid_t> spawn(const ProgramSpec& program, const std::vector<int>& descript
   const std::vector<std::string> variables = environmentOf(program);
   const std::vector<char*> command = pointers(program.command);
   const std::vector<char*> environment = pointers(variables);
-  Start start{command.data(), environment.data(), &copies, program.diesWithThread, getpid(), 0};
+  const char* folder = program.folder.empty() ? nullptr : program.folder.c_str();
+  Start start{command.data(), environment.data(), &copies, folder, program.diesWithThread, getpid(), 0};
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all, before;
   sigfillset(&all);

@@ -27,6 +27,7 @@ struct ProgramSpec {
   std::vector<std::string> without = {};  ///< variables whose name begins with one of these are left out
   std::vector<std::string> with = {};     ///< "NAME=VALUE": replace or join those of our environment
   std::string input = {};                 ///< its standard input
+  std::string folder = {};                ///< where it works; empty: where we do
   bool diesWithThread = false;            ///< it is killed when the thread that started it ends
   bool oneOutput = false;                 ///< its standard error goes where its standard output goes
   size_t mostOutput = 256u << 20;         ///< bytes of both outputs; more is an error

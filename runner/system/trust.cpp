@@ -16,7 +16,9 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
+#include "runner/core/text.h"
 #include "runner/system/acl.h"
 
 namespace muster {
@@ -313,6 +315,25 @@ Result<fs::path> trustedPath(const fs::path& path, const std::string& kind, Abov
   if (!holdsProgram(own, program)) MUSTER_CHECK_OK(checkOwnerOnly(own, "folder of the " + kind));
   MUSTER_CHECK_OK(checkOwnerOnly(real, kind));
   return real;
+}
+
+Result<std::string> trustedProgram(const std::string& name, const std::string& folder,
+                                   const std::string& package, const std::string& variable) {
+  std::vector<std::string> folders = {folder};
+  if (const char* path = std::getenv("PATH"); folder.empty() && path != nullptr) folders = split(path, ':');
+  for (const std::string& one : folders)
+    if (!one.empty() && access((one + "/" + name).c_str(), X_OK) == 0) {
+      // By its own name, which may be a link: nobody else can turn one in a trusted folder.
+      MUSTER_TRY(const fs::path own, trustedPath(one, "folder of the program", Above::kAll));
+      MUSTER_CHECK_OK(trustedPath(own / name, "program", Above::kAll));
+      return (own / name).string();
+    }
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("there is no program {0} in {1}; install the package {2} (apt-get install {2}), or "
+                  "set {3} to its directory",
+                  name, folder.empty() ? "PATH" : printable(folder), package, variable),
+      ""};
 }
 
 Result<Fd> openOwnFile(const fs::path& path, int flags, mode_t mode) {

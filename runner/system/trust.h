@@ -29,6 +29,11 @@ enum class Above {
 Result<std::filesystem::path> trustedPath(const std::filesystem::path& path, const std::string& kind,
                                           Above above = Above::kOthersThanProgram);
 
+/// The program `name` in `folder`, or where that is empty in the first directory of PATH that has it; refused
+/// as by trustedPath(). kNotFound tells to install `package`, or to set `variable` to its directory.
+Result<std::string> trustedProgram(const std::string& name, const std::string& folder,
+                                   const std::string& package, const std::string& variable);
+
 /// Opens a file for writing; creates it (`mode`, less the umask) if it is missing. Refuses what others could
 /// have put in its place: a symbolic link, anything but a regular file, a file of another user, a file with a
 /// second name. `flags`: O_WRONLY or O_RDWR, with O_APPEND, or with O_TRUNC (done after the checks).

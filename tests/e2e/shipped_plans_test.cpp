@@ -63,6 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
         Rehearsal{"kuberay-smoke", "h100x8-cluster-healthy", 2, "", ""},
         Rehearsal{"a4-gke", "a4x8-cluster-healthy", 2, "", ""},
         Rehearsal{"a4-gke", "a4x8-cluster-healthy", 8, "", ""},
+        Rehearsal{"storage", "h100x8-hca-healthy", 1, "", ""},
+        Rehearsal{"storage", "h100x8-hca-healthy", 8, "", ""},
         Rehearsal{"node-full", "h100x8-hca-slow", 1, "rdma.line_rate_share", ""},
         Rehearsal{"node-full", "h100x8-corrupt-sum", 1, "collective.collective_wrong_elements", ""}),
     [](const auto& info) { return std::to_string(info.index); });

@@ -74,6 +74,7 @@ USES = {
     "plugins/sdk": [CORE, METRICS, "plugins/abi", "kernels/interfaces"],
     "plugins/ring/solver": [CORE, HOSTS],
     "plugins/exec": [CORE, SYSTEM, METRICS, "plugins/sdk", "runner/import"],
+    "plugins/storage": [CORE, SYSTEM, METRICS, "plugins/sdk", "runner/import", *KERNELS],
     "plugins": [CORE, SYSTEM, METRICS, "plugins/abi", "plugins/sdk", *KERNELS],
     "kernels/spec": [CORE],
     "kernels/interfaces": [CORE, METRICS, "kernels/spec"],

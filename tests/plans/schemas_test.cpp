@@ -245,6 +245,14 @@ symbol_errors = 3
 kind = "pcie"
 hca = 1
 lanes = 8
+[[storage.fault]]
+kind = "slow"
+factor = 0.5
+from = 1
+until = 2
+[[storage.fault]]
+kind = "apart"
+node = 1
 )";
 
 /// A plan whose only stage runs `test` with these parameters.

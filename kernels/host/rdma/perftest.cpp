@@ -205,23 +205,7 @@ Patience Perftest::patience(double seconds) const {
 }
 
 Result<std::string> Perftest::program(RdmaMethod method) const {
-  const std::string name = programName(method);
-  const std::string& folder = options_.engineFolder;
-  std::vector<std::string> folders = {folder};
-  if (const char* path = getenv("PATH"); folder.empty() && path != nullptr) folders = split(path, ':');
-  for (const std::string& one : folders)
-    if (!one.empty() && access((one + "/" + name).c_str(), X_OK) == 0) {
-      // By its own name, which may be a link: nobody else can turn one in a trusted folder.
-      MUSTER_TRY(const std::filesystem::path own, trustedPath(one, "folder of the program", Above::kAll));
-      MUSTER_CHECK_OK(trustedPath(own / name, "program", Above::kAll));
-      return (own / name).string();
-    }
-  return Error{
-      ErrorCode::kNotFound,
-      fmt::format("there is no program {} in {}; install the package perftest (apt-get install perftest), or "
-                  "set MUSTER_PERFTEST_DIR to its directory",
-                  name, folder.empty() ? "PATH" : printable(folder)),
-      ""};
+  return trustedProgram(programName(method), options_.engineFolder, "perftest", "MUSTER_PERFTEST_DIR");
 }
 
 Result<std::string> Perftest::ask(const std::string& path, const char* option) const {

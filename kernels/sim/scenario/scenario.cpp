@@ -240,6 +240,7 @@ Scenario readScenario(TomlTable& root, int nodes) {
   readNode(root, scenario.node);
   readNetwork(root, scenario.network);
   readRdma(root, scenario.rdma, nodes);
+  readStorage(root, scenario.storage, nodes);
   for (TomlTable& table : root.tables("fault"))
     scenario.faults.push_back(readFault(std::move(table), scenario, nodes));
   root.finish();

@@ -11,6 +11,7 @@
 #include "kernels/interfaces/device.h"
 #include "kernels/sim/scenario/fault.h"
 #include "kernels/sim/scenario/rdma_model.h"
+#include "kernels/sim/scenario/storage_model.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
 
@@ -114,6 +115,7 @@ struct Scenario {
   Climate climate;
   Fabric network;
   RdmaModel rdma;
+  StorageModel storage;
   Json node = Json::object();  ///< facts of host, software and NICs as the inventory shows them
   std::vector<Fault> faults;
 };

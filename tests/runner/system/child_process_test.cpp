@@ -46,6 +46,16 @@ bool gone(int pid) {
   return false;
 }
 
+TEST(ChildProcess, WorksInItsFolder) {
+  ProgramSpec program = shell("pwd");
+  program.folder = "/proc";
+  const auto ended = runProgram(program, kEnough);
+  ASSERT_TRUE(ended.ok()) << ended.error().text();
+  EXPECT_EQ(ended->out(), "/proc\n");
+  program.folder = "/none";
+  EXPECT_EQ(runProgram(program, kEnough).error().code, ErrorCode::kNotFound);
+}
+
 TEST(ChildProcess, TellsCodeSignalAndOutputsApart) {
   const auto ended = runProgram(shell("echo out; echo err >&2; exit 7"), kEnough);
   ASSERT_TRUE(ended.ok()) << ended.error().text();

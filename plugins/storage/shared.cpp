@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test "shared": whether all nodes see one and the same directory, in time, whole, and with locks that hold.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "kernels/spec/pattern.h"
+#include "plugins/sdk/group_store.h"
+#include "plugins/sdk/test_case.h"
+#include "plugins/storage/params.h"
+#include "plugins/storage/scratch.h"
+#include "plugins/storage/tests.h"
+#include "plugins/storage/views.h"
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+
+namespace muster::storage {
+namespace {
+
+constexpr uint64_t kReplacements = 20;  ///< versions of each file that follow the first
+constexpr double kPatience = 60;        ///< seconds that nodes wait for each other beside their work
+constexpr int kLookMillis = 20;         ///< between looks at a file that is not visible yet
+
+/// The words of version `version` of the file of `rank`.
+std::string contentOf(uint64_t bytes, int rank, uint64_t version) {
+  std::string text(bytes, '\0');
+  const uint64_t base = scatter(static_cast<uint64_t>(rank) << 32 | version);
+  for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+    const uint64_t word = scatter(base + at);
+    std::memcpy(text.data() + at, &word, std::min(sizeof word, bytes - at));
+  }
+  return text;
+}
+
+std::string fileOf(int rank) {
+  return fmt::format("rank{}", rank);
+}
+
+/// The directory of all ranks. Each makes it where another has not yet, so that nodes with a directory of
+/// their own get that far, too.
+class Meeting {
+ public:
+  ~Meeting() {
+    if (!own_.valid()) return;
+    for (const std::string& file : files_) unlinkat(own_.get(), file.c_str(), 0);
+    leave();
+  }
+  Meeting() = default;
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  Status enter(Fd parent, const std::string& name) {
+    parent_ = std::move(parent);
+    name_ = name;
+    if (mkdirat(parent_.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
+      return Error{ErrorCode::kIo, "cannot make a directory there: " + errnoText(errno), name};
+    own_ = Fd(openat(parent_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (own_.valid()) return {};
+    return Error{ErrorCode::kIo, "cannot open the directory: " + errnoText(errno), name};
+  }
+  [[nodiscard]] int fd() const { return own_.get(); }
+
+  Result<Fd> create(const std::string& file) {
+    Fd fd(openat(own_.get(), file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd.valid()) return Error{ErrorCode::kIo, "cannot make a file: " + errnoText(errno), file};
+    files_.push_back(file);
+    return fd;
+  }
+  /// Writes a new file beside it and renames that.
+  Status replace(const std::string& file, const std::string& content) {
+    const std::string fresh = file + ".new";
+    MUSTER_TRY(const Fd fd, create(fresh));
+    MUSTER_CHECK_OK(appendAndSync(fd.get(), content, fresh));
+    if (renameat(own_.get(), fresh.c_str(), own_.get(), file.c_str()) != 0)
+      return Error{ErrorCode::kIo, "cannot rename a file: " + errnoText(errno), fresh};
+    files_.back() = file;
+    return {};
+  }
+  /// Removes what this rank made; the directory goes with the last one.
+  void leave() {
+    for (const std::string& file : files_) unlinkat(own_.get(), file.c_str(), 0);
+    files_.clear();
+    unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR);
+  }
+
+ private:
+  Fd parent_, own_;
+  std::string name_;
+  std::vector<std::string> files_;
+};
+
+/// Tells who is at fault and why, on all ranks; whether it is this one.
+Result<bool> reportFaults(const Site& site, const std::vector<NodeView>& nodes) {
+  bool own = false;
+  std::vector<std::string> texts;
+  for (const NodeFault& fault : blame(nodes)) {
+    own = own || fault.node == site.rank;
+    texts.push_back(nodes[static_cast<size_t>(fault.node)].name + ": " + fault.text);
+  }
+  if (!texts.empty()) MUSTER_CHECK_OK(site.host.fact("node_fault", reasonText(join(texts, " || "))));
+  return own;
+}
+
+class SharedCase {
+ public:
+  SharedCase(const Site& site, const SharedParams& params)
+      : site_(site), params_(params), store_(site.host) {}
+
+  Status run() {
+    MUSTER_CHECK_OK(meet());
+    MUSTER_CHECK_OK(together("written", [this] { return meeting_.replace(fileOf(site_.rank), content(0)); }));
+    lookAtAll(0);
+    MUSTER_CHECK_OK(together("seen", [] { return Status(); }));
+    MUSTER_CHECK_OK(together("replaced", [this] { return replaceAndRead(); }));
+    lookAtAll(kReplacements);
+    if (params_.locks) MUSTER_CHECK_OK(tryLocks());
+    MUSTER_TRY(const std::vector<NodeView> nodes, collect());
+    meeting_.leave();  // a second time below: where others' files were in the way now
+    MUSTER_CHECK_OK(barrier("left"));
+    return report(nodes);
+  }
+
+ private:
+  [[nodiscard]] bool canWork() const { return problem_.empty(); }
+  [[nodiscard]] std::string content(uint64_t version) const {
+    return contentOf(params_.size, site_.rank, version);
+  }
+  Status barrier(const char* name) {
+    return store_.barrier(name, kPatience + params_.visibleWithin * 2 * site_.size);
+  }
+  /// Opens the directory and agrees on a name in it.
+  Status meet() {
+    auto directory = openDirectory(params_.directory);
+    if (!directory.ok()) problem_ = directory.error().text();
+    if (directory.ok()) {
+      MUSTER_TRY(mount_, mountOf(directory->get()));
+      MUSTER_CHECK_OK(reportMount(site_, mount_));
+    }
+    if (site_.rank == 0) {
+      MUSTER_TRY(const std::string name, newName());
+      MUSTER_CHECK_OK(store_.set("name", name));
+    }
+    MUSTER_TRY(const std::string name, store_.get("name", kPatience));
+    if (!isPlainName(name))
+      return Error{ErrorCode::kProtocol, "rank 0 chose no plain name", printable(name, 80)};
+    return together("entered", [&] { return meeting_.enter(std::move(directory).value(), name); });
+  }
+
+  /// Does a step where the ones before went well, and waits for all nodes. What fails is a finding about this
+  /// node, which goes on only to meet the others.
+  template <typename Step>
+  Status together(const char* name, Step step) {
+    site_.host.progress(-1, name);
+    if (site_.host.cancelled()) return Error{ErrorCode::kTimeout, "cancelled", name};
+    if (canWork())
+      if (const Status status = step(); !status.ok()) problem_ = status.error().text();
+    return barrier(name);
+  }
+
+  /// Keeps the first fault of each.
+  void see(int of, Sight sight) {
+    char& kept = sights_[static_cast<size_t>(of)];
+    if (kept == static_cast<char>(Sight::kSame)) kept = static_cast<char>(sight);
+  }
+
+  /// Which version of the file of `of` is there: from `oldest` to `newest`, -1 for none, -2 for one that is
+  /// none of them.
+  int64_t versionOf(int of, uint64_t oldest, uint64_t newest) const {
+    const Fd fd(openat(meeting_.fd(), fileOf(of).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd.valid()) return -1;
+    std::string found(params_.size + 1, '\0');  // a file that is too long shows
+    size_t length = 0;
+    while (length < found.size()) {
+      const ssize_t n = read(fd.get(), found.data() + length, found.size() - length);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno == ESTALE ? -1 : -2;  // NFS: it was replaced meanwhile
+      if (n == 0) break;
+      length += static_cast<size_t>(n);
+    }
+    found.resize(length);
+    for (uint64_t version = newest + 1; version-- > oldest;)
+      if (found == contentOf(params_.size, of, version)) return static_cast<int64_t>(version);
+    return -2;
+  }
+
+  /// Waits until every other node's file is there in this version.
+  void lookAtAll(uint64_t version) {
+    const double begin = systemClock().now();
+    for (int of = 0; canWork() && of < site_.size; ++of) {
+      if (of == site_.rank || sights_[static_cast<size_t>(of)] != static_cast<char>(Sight::kSame)) continue;
+      int64_t found = versionOf(of, 0, version);
+      while (found != static_cast<int64_t>(version) && !site_.host.cancelled() &&
+             systemClock().now() - begin < params_.visibleWithin) {
+        poll(nullptr, 0, kLookMillis);
+        found = versionOf(of, 0, version);
+      }
+      if (found == static_cast<int64_t>(version))
+        visibleTime_ = std::max(visibleTime_, systemClock().now() - begin);
+      else
+        see(of, found == -1 ? Sight::kMissing : found == -2 ? Sight::kWrong : Sight::kStale);
+    }
+  }
+
+  /// Replaces its own file again and again while it reads its neighbour's, which does the same: each reading
+  /// must find one version as a whole.
+  Status replaceAndRead() {
+    const int neighbour = (site_.rank + 1) % site_.size;
+    for (uint64_t version = 1; version <= kReplacements; ++version) {
+      MUSTER_CHECK_OK(meeting_.replace(fileOf(site_.rank), content(version)));
+      if (versionOf(neighbour, 0, kReplacements) == -2) see(neighbour, Sight::kTorn);
+    }
+    return {};
+  }
+
+  /// Each node holds the lock of a file of its own while all others try to get it.
+  Status tryLocks() {
+    const auto nameOf = [](int rank) { return fileOf(rank) + ".lock"; };
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    Fd own;
+    MUSTER_CHECK_OK(together("locked", [&]() -> Status {
+      MUSTER_TRY(own, meeting_.create(nameOf(site_.rank)));
+      if (fcntl(own.get(), F_SETLK, &whole) == 0) return {};
+      return Error{
+          ErrorCode::kIo,
+          fmt::format("cannot lock a file by fcntl: {}; of Lustre, mount it with -o flock", errnoText(errno)),
+          params_.directory};
+    }));
+    return together("tried", [&]() -> Status {
+      for (int of = 0; of < site_.size; ++of) {
+        if (of == site_.rank) continue;
+        const Fd file(openat(meeting_.fd(), nameOf(of).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+        if (file.valid() && fcntl(file.get(), F_SETLK, &whole) == 0) see(of, Sight::kLocked);
+      }
+      return {};
+    });
+  }
+
+  /// What all nodes saw, on all of them.
+  Result<std::vector<NodeView>> collect() {
+    const Json own = {
+        {"name", site_.node}, {"mount", mount_.text()}, {"problem", problem_}, {"sights", sights_}};
+    MUSTER_CHECK_OK(store_.set(fmt::format("view/{}", site_.rank), dumpJson(own)));
+    std::vector<NodeView> nodes;
+    for (int rank = 0; rank < site_.size; ++rank) {
+      const std::string key = fmt::format("view/{}", rank);
+      MUSTER_TRY(const std::string text, store_.get(key, kPatience));
+      MUSTER_TRY(const Json json, parseJson(text));
+      NodeView view;
+      JsonReader reader(json, key);
+      reader.read("name", view.name);
+      reader.read("mount", view.mount);
+      reader.read("problem", view.problem);
+      reader.read("sights", view.sights);
+      MUSTER_CHECK_OK(reader.status());
+      if (view.sights.size() != static_cast<size_t>(site_.size) ||
+          view.sights.find_first_not_of(".mswtl") != std::string::npos)
+        return Error{ErrorCode::kProtocol, "tells of other nodes or in other signs", key};
+      nodes.push_back(std::move(view));
+    }
+    return nodes;
+  }
+
+  Status report(const std::vector<NodeView>& nodes) const {
+    MUSTER_TRY(const bool isFaulty, reportFaults(site_, nodes));
+    if (canWork()) MUSTER_CHECK_OK(site_.host.measurement("visible_time", "s", {visibleTime_}));
+    return site_.host.measurement("faulty_node", "bool", {isFaulty ? 1.0 : 0.0});
+  }
+
+  const Site& site_;
+  const SharedParams& params_;
+  sdk::HostStore store_;
+  Mount mount_;
+  Meeting meeting_;
+  std::string problem_;  ///< why this node cannot take part
+  std::string sights_ = std::string(static_cast<size_t>(site_.size), static_cast<char>(Sight::kSame));
+  double visibleTime_ = 0;
+};
+
+Status simulate(Site& site) {
+  const double now = site.simulated->now();
+  const std::vector<int> apart = site.simulated->nodesApart();
+  std::vector<NodeView> nodes(static_cast<size_t>(site.size));
+  for (int rank = 0; rank < site.size; ++rank) {
+    NodeView& view = nodes[static_cast<size_t>(rank)];
+    view = {fmt::format("node {}", rank), "simulated", "", std::string(nodes.size(), '.')};
+    for (int of = 0; of < site.size; ++of) {
+      const auto isApart = [&](int node) { return std::count(apart.begin(), apart.end(), node) > 0; };
+      if (of != rank && (isApart(rank) || isApart(of))) view.sights[static_cast<size_t>(of)] = 'm';
+    }
+  }
+  MUSTER_TRY(const bool isFaulty, reportFaults(site, nodes));
+  MUSTER_CHECK_OK(reportMount(site, {"simulated", "simulated", "simulated"}));
+  return site.host.measurement("faulty_node", "bool", {isFaulty ? 1.0 : 0.0}, {}, now);
+}
+
+}  // namespace
+
+Status runShared(Site& site, const Json& caseJson) {
+  MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+  MUSTER_TRY(const SharedParams params, sdk::readParams<SharedParams>(*input.params));
+  if (site.size < 2) return Error{ErrorCode::kUnsupported, "needs two nodes, and this run has one", ""};
+  if (site.simulated != nullptr) return simulate(site);
+  if (params.directory.empty())
+    return Error{ErrorCode::kUnsupported,
+                 "no shared directory is named in `directory` (--set STAGE.directory=/shared)", ""};
+  return SharedCase(site, params).run();
+}
+
+}  // namespace muster::storage

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// See views.h.
+#include "plugins/storage/views.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runner/core/text.h"
+
+namespace muster::storage {
+namespace {
+
+constexpr size_t kMostNames = 8;
+
+/// What it says of who saw it, and of whose file it is; the other nodes follow.
+struct Words {
+  const char* seeing;
+  const char* seen;
+};
+const std::map<Sight, Words> kWords = {
+    {Sight::kMissing, {"does not see the file of", "its file is not seen by"}},
+    {Sight::kStale, {"sees an old version of the file of", "its file is seen in an old version by"}},
+    {Sight::kWrong, {"sees wrong contents in the file of", "its file is seen with wrong contents by"}},
+    {Sight::kTorn,
+     {"saw neither version of a file that was replaced, of", "neither version of its file was seen by"}},
+    {Sight::kLocked, {"gets locks that are held by", "its locks do not exclude"}},
+};
+
+std::string namesOf(const std::vector<NodeView>& nodes, const std::vector<int>& which) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(which.size(), kMostNames); ++i)
+    names.push_back(nodes[static_cast<size_t>(which[i])].name);
+  if (which.size() > kMostNames) names.push_back(fmt::format("{} more", which.size() - kMostNames));
+  return join(names, ", ");
+}
+
+/// The differences that are left to explain.
+class Differences {
+ public:
+  explicit Differences(const std::vector<NodeView>& nodes) : nodes_(nodes) {}
+
+  [[nodiscard]] Sight sight(int node, int of) const {
+    return static_cast<Sight>(nodes_[static_cast<size_t>(node)].sights[static_cast<size_t>(of)]);
+  }
+  [[nodiscard]] bool isOpen(int node, int of) const {
+    return explained.count(node) == 0 && explained.count(of) == 0 && sight(node, of) != Sight::kSame;
+  }
+  [[nodiscard]] int count(int node) const {
+    int found = 0;
+    for (int other = 0; other < size(); ++other)
+      found += static_cast<int>(isOpen(node, other)) + static_cast<int>(isOpen(other, node));
+    return found;
+  }
+  [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
+
+  /// What `node` sees, and what others see of it, in words.
+  [[nodiscard]] std::string text(int node) const {
+    std::vector<std::string> parts;
+    std::map<Sight, std::vector<int>> seen, shown;
+    std::vector<int> elsewhere;
+    const std::string& mount = nodes_[static_cast<size_t>(node)].mount;
+    for (int other = 0; other < size(); ++other) {
+      if (isOpen(node, other)) seen[sight(node, other)].push_back(other);
+      if (isOpen(other, node)) shown[sight(other, node)].push_back(other);
+      if ((isOpen(node, other) || isOpen(other, node)) && nodes_[static_cast<size_t>(other)].mount != mount)
+        elsewhere.push_back(other);
+    }
+    for (const auto& [sight, others] : seen)
+      parts.push_back(fmt::format("{} {}", kWords.at(sight).seeing, namesOf(nodes_, others)));
+    for (const auto& [sight, others] : shown)
+      parts.push_back(fmt::format("{} {}", kWords.at(sight).seen, namesOf(nodes_, others)));
+    if (!elsewhere.empty())
+      parts.push_back(fmt::format("its directory is {}, that of {} is {}", mount,
+                                  nodes_[static_cast<size_t>(elsewhere[0])].name,
+                                  nodes_[static_cast<size_t>(elsewhere[0])].mount));
+    return join(parts, "; ");
+  }
+
+  std::set<int> explained;  ///< nodes that are blamed already
+
+ private:
+  const std::vector<NodeView>& nodes_;
+};
+
+}  // namespace
+
+std::vector<NodeFault> blame(const std::vector<NodeView>& nodes) {
+  std::vector<NodeFault> faults;
+  Differences left(nodes);
+  for (int node = 0; node < left.size(); ++node)
+    if (const std::string& problem = nodes[static_cast<size_t>(node)].problem; !problem.empty()) {
+      faults.push_back({node, problem});
+      left.explained.insert(node);
+    }
+  while (true) {
+    int most = 0;
+    std::vector<int> worst;
+    for (int node = 0; node < left.size(); ++node) {
+      const int count = left.count(node);
+      if (count > most) worst.clear();
+      most = std::max(most, count);
+      if (count == most && count > 0) worst.push_back(node);
+    }
+    if (worst.empty()) return faults;
+    const bool isOpen = worst.size() > 1;
+    for (const int node : worst)
+      faults.push_back(
+          {node, left.text(node) +
+                     (isOpen ? fmt::format(" (which of {} is at fault cannot be told)", namesOf(nodes, worst))
+                             : "")});
+    left.explained.insert(worst.begin(), worst.end());
+  }
+}
+
+}  // namespace muster::storage

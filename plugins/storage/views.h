@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each node saw of each other one's files in a shared directory, and whose fault a difference is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster::storage {
+
+/// What a node saw of another one's file, the first fault of it. kSame: what was written.
+enum class Sight : char {
+  kSame = '.',
+  kMissing = 'm',
+  kStale = 's',   ///< an older version than was last written
+  kWrong = 'w',   ///< other contents or another size
+  kTorn = 't',    ///< while the file was replaced by renaming: neither version
+  kLocked = 'l',  ///< it got a lock that the other node held
+};
+
+/// One node, and what it saw of each (a Sight per rank, of itself kSame).
+struct NodeView {
+  std::string name;
+  std::string mount;    ///< "nfs4 of server:/export"
+  std::string problem;  ///< why it could not take part; empty: it did
+  std::string sights;
+};
+
+/// A node to blame, and why.
+struct NodeFault {
+  int node = 0;
+  std::string text;
+};
+
+/// The nodes that explain every difference, as few as possible: those with problems of their own, then again
+/// and again the node that is on one side of most differences that are left. Where several are (of two nodes
+/// always), it cannot be told which, and all of them are named.
+std::vector<NodeFault> blame(const std::vector<NodeView>& nodes);
+
+}  // namespace muster::storage

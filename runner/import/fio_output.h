@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fio --output-format=json prints, read strictly: for `muster import` and for the storage plugin.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/json.h"
+#include "runner/core/result.h"
+
+namespace muster {
+
+/// What a job did in one direction.
+struct FioDirection {
+  double bandwidth = 0;   ///< B/s
+  double operations = 0;  ///< per second
+  double total = 0;       ///< operations; 0: the job did nothing in this direction
+  uint64_t shortOnes = 0, dropped = 0;
+  std::optional<double> latency;              ///< seconds, mean of completion latencies
+  std::map<std::string, double> percentiles;  ///< of these, by fio's names: "99.000000"
+};
+
+struct FioJob {
+  std::string name;
+  int error = 0;        ///< errno that ended it, or the first one where it went on; 0: none
+  uint64_t errors = 0;  ///< failed operations of a job that goes on after errors (continue_on_error)
+  std::map<std::string, FioDirection> directions;  ///< read, write and trim
+};
+
+struct FioOutput {
+  std::string version;
+  std::vector<FioJob> jobs;
+};
+
+/// Errors say the place in the JSON, without a dot before it: "jobs[0].read".
+Result<FioOutput> readFioOutput(const Json& json);
+
+}  // namespace muster

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose fault a difference between nodes is.
+#include "plugins/storage/views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/plugins/storage/storage_run.h"
+
+namespace muster::storage {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<NodeView> nodesOf(const std::vector<std::string>& sights) {
+  std::vector<NodeView> nodes;
+  for (const std::string& row : sights)
+    nodes.push_back({"n" + std::to_string(nodes.size()), "nfs4 of server:/export", "", row});
+  return nodes;
+}
+
+std::vector<int> blamed(const std::vector<NodeFault>& faults) {
+  std::vector<int> nodes;
+  for (const NodeFault& fault : faults) nodes.push_back(fault.node);
+  return nodes;
+}
+
+TEST(StorageViews, BlameNobodyWhereAllSeeTheSame) {
+  EXPECT_THAT(blame(nodesOf({"...", "...", "..."})), ElementsAre());
+}
+
+TEST(StorageViews, BlameTheNodeThatSeesOtherFiles) {
+  auto nodes = nodesOf({".m..", "m.mm", ".m..", ".m.."});
+  nodes[1].mount = "ext4 of /dev/sda1";
+  const auto faults = blame(nodes);
+  ASSERT_THAT(blamed(faults), ElementsAre(1));
+  EXPECT_EQ(
+      faults[0].text,
+      "does not see the file of n0, n2, n3; its file is not seen by n0, n2, n3; its directory is ext4 of "
+      "/dev/sda1, "
+      "that of n0 is nfs4 of server:/export");
+}
+
+TEST(StorageViews, BlameTheReaderOrTheWriterByTheOthers) {
+  EXPECT_THAT(blamed(blame(nodesOf({"...", "s.s", "..."}))), ElementsAre(1)) << "an old cache";
+  EXPECT_THAT(blamed(blame(nodesOf({"..w", "..w", "..."}))), ElementsAre(2)) << "wrong contents written";
+  EXPECT_THAT(blamed(blame(nodesOf({"....", "l.ll", "....", "...."}))), ElementsAre(1)) << "locks of its own";
+}
+
+TEST(StorageViews, BlameSeveralNodesOneAfterTheOther) {
+  EXPECT_THAT(blamed(blame(nodesOf({".m..m", "m.mmm", ".m..m", ".m..m", "mmmm."}))), ElementsAre(1, 4));
+}
+
+TEST(StorageViews, SayThatTwoNodesCannotBeToldApart) {
+  const auto faults = blame(nodesOf({".m", "m."}));
+  EXPECT_THAT(blamed(faults), ElementsAre(0, 1));
+  for (const NodeFault& fault : faults)
+    EXPECT_THAT(fault.text, HasSubstr("which of n0, n1 is at fault cannot be told"));
+}
+
+TEST(StorageViews, BlameANodeWithAProblemForWhatOthersMiss) {
+  auto nodes = nodesOf({".m.", "...", ".m."});
+  nodes[1].problem = "/shared: cannot open the directory";
+  const auto faults = blame(nodes);
+  ASSERT_THAT(blamed(faults), ElementsAre(1));
+  EXPECT_EQ(faults[0].text, "/shared: cannot open the directory");
+}
+
+class StorageShared : public testing::StorageRun {};
+
+TEST_F(StorageShared, IsSimulated) {
+  const std::string fault = "[[storage.fault]]\nkind = \"apart\"\nnode = 1\n";
+  for (int rank = 0; rank < 3; ++rank) {
+    host.measurements.clear();
+    EXPECT_EQ(onSim("shared", fault, Json::object(), rank, 3).ran, MUSTER_OK) << host.error;
+    plugin.expectDeclared(host, "shared");
+    EXPECT_EQ(host.value("faulty_node"), rank == 1 ? 1 : 0);
+    EXPECT_THAT(host.told("node_fault").at(0).text,
+                HasSubstr("node 1: does not see the file of node 0, node 2"));
+  }
+  host.measurements.clear();
+  EXPECT_EQ(onSim("shared", "", Json::object(), 0, 3).ran, MUSTER_OK);
+  EXPECT_EQ(host.value("faulty_node"), 0);
+  EXPECT_TRUE(host.told("node_fault").empty());
+}
+
+TEST_F(StorageShared, IsSkippedWithoutADirectoryOrASecondNode) {
+  context["scope"] = "cluster";
+  EXPECT_EQ(onDisk("shared", Json::object()).ran, MUSTER_UNSUPPORTED);
+  EXPECT_THAT(host.error, HasSubstr("needs two nodes"));
+  context["world_size"] = 2;
+  EXPECT_EQ(onDisk("shared", {{"directory", ""}}).ran, MUSTER_UNSUPPORTED);
+  EXPECT_THAT(host.error, HasSubstr("no shared directory is named"));
+}
+
+}  // namespace
+}  // namespace muster::storage
