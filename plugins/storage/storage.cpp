@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The storage plugin: finds a rank's place and runs one case after the other there.
+#include <csignal>
+
 #include "kernels/loading/open_device.h"
 #include "plugins/sdk/group_store.h"
 #include "plugins/sdk/test_case.h"
@@ -47,6 +49,9 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
     if (site.simulated == nullptr)
       return Error{ErrorCode::kUnsupported,
                    "the scenario's nodes have no storage; see [storage] in plans/README.md", ""};
+  } else {
+    // What a rank tells a runner that is dead fails, and must not end the rank: it has files to remove.
+    std::signal(SIGPIPE, SIG_IGN);
   }
   return std::unique_ptr<sdk::Session>(std::make_unique<StorageSession>(runCase, std::move(site)));
 }
