@@ -82,29 +82,5 @@ TEST_F(ClusterSweep, TellsIdleHostsWhoEndedTheGroup) {
   EXPECT_EQ(run.ended(0).exitCode, 3) << run.ended(0).out;
 }
 
-/// Rank 0 tells the others what its NICs say; this machine's hosts have the same.
-TEST_F(ClusterSweep, AgreesOnTheFabricOfItsCollectives) {
-  ClusterRun run(
-      2,
-      "schema = 1\nname = \"fabric\"\nsku = \"auto\"\nbackend = \"host\"\n[[stage]]\nname = \"sum\"\n"
-      "test = \"collective.sweep\"\nscope = \"cluster\"\nranks = 1\ntimeout = \"60s\"\n"
-      "params = { from = \"1 KiB\", to = \"1 KiB\", iterations = 2, fabric = \"auto\" }\n"
-      "matrix = { dtype = [\"f32\", \"i8\"] }\n"
-      "expect = [{ metric = \"collective.large_message_bus_bandwidth\", min = \"1 kB/s\", source = \"test\" "
-      "}]\n",
-      {});
-  run.startAll();
-  run.finish();
-  for (int host = 0; host < 2; ++host)
-    EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
-  size_t told = 0;
-  for (const Measurement& fact : run.stage(0, "sum").measurements)
-    if (fact.metric == "collective.fabric_evidence") {
-      ++told;
-      EXPECT_FALSE(fact.text.empty());
-    }
-  EXPECT_EQ(told, 2u) << "one for each case";
-}
-
 }  // namespace
 }  // namespace muster::testing
