@@ -252,6 +252,18 @@ static std::string importContradiction(const Record& record) {
   return "";
 }
 
+/// Whether a shell takes it for more than one command: something else than words stands outside of quotes.
+bool isManyCommands(std::string_view command) {
+  bool quoted = false;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (c == '\\' && !quoted) ++i;
+    if (c == '\'') quoted = !quoted;
+    if (!quoted && std::string_view(";|&`$<>()\n").find(c) != std::string_view::npos) return true;
+  }
+  return quoted;
+}
+
 /// Reports show these commands for people to copy.
 std::string foreignCommand(const Record& record) {
   const auto isOurs = [](const std::vector<std::string>& command) {
@@ -261,9 +273,10 @@ std::string foreignCommand(const Record& record) {
     return fmt::format("run.rerun is not `muster run` but {}", printable(join(record.rerun, " "), 80));
   for (const StageRecord& stage : record.stages)
     for (const RankRecord& rank : stage.ranks) {
-      const std::string program = rank.rerun.substr(0, rank.rerun.find(" --request "));
-      const bool runsHost = program.ends_with("/muster-host") || program.ends_with("/muster-host'");
-      if (!rank.rerun.empty() && (!runsHost || rank.rerun.find_first_of(";|&`$<>\n") != std::string::npos))
+      std::string program = rank.rerun.substr(0, rank.rerun.find(" --request "));
+      if (program.ends_with('\'')) program.pop_back();
+      const bool runsHost = program == "muster-host" || program.ends_with("/muster-host");
+      if (!rank.rerun.empty() && (!runsHost || isManyCommands(rank.rerun)))
         return fmt::format("a rank's command is not muster-host but {}", printable(rank.rerun, 80));
     }
   return "";

@@ -45,6 +45,9 @@ TEST(RecordCheck, RefusesACommandOfOthersToRunAgain) {
         r.rerun = {"curl", "run", "http://evil"};
       },
       "`muster run`");
+  Record quoted = healthyRecord();
+  quoted.stages[1].ranks[0].rerun = "'/data/a&b $(x)'\\''s/muster-host' --request '/data/a;b/r.json'";
+  EXPECT_TRUE(checkRecord(quoted).ok()) << "a directory may have any name";
   for (const char* command :
        {"rm -rf /", "/x/muster-host --request /r; reboot", "$(reboot)/muster-host --request r"})
     expectContradiction(
