@@ -143,8 +143,13 @@ void Fd::reset(int fd) {
 Result<std::string> readFile(const fs::path& path, uint64_t limit) {
   // Non-blocking, so that opening a pipe without a writer does not wait for ever.
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid()) return readError(path, errno);
   struct stat info {};
+  if (!fd.valid()) {
+    const int error = errno;
+    if (error == ENXIO && stat(path.c_str(), &info) == 0)
+      MUSTER_CHECK_OK(expectRegular(info, path));  // a socket
+    return readError(path, error);
+  }
   if (fstat(fd.get(), &info) != 0) return readError(path, errno);
   MUSTER_CHECK_OK(expectRegular(info, path));
   if (static_cast<uint64_t>(info.st_size) > limit) return tooLarge(path, limit);

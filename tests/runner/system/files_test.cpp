@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +68,11 @@ TEST(ReadFile, DoesNotWaitForTheWriterOfAPipe) {
   const auto pipe = dir.path() / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(readFile(pipe).error().text(), HasSubstr("is a pipe"));
+  const Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{AF_UNIX, {}};
+  (dir.path() / "socket").string().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_THAT(readFile(dir.path() / "socket").error().text(), HasSubstr("is a socket"));
 }
 
 TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
