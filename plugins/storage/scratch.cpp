@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -87,6 +88,24 @@ Result<Fd> openDirectory(const std::string& path) {
   return Error{ErrorCode::kIo, "cannot open the directory: " + errnoText(error), shown};
 }
 
+Result<Fd> openIn(const std::string& directory) {
+  MUSTER_TRY(const Fd asNamed, openDirectory(directory));
+  // For root: not where another user could put something else into the place of what is made there.
+  MUSTER_TRY(const fs::path real, outputFolder(directory));
+  return openDirectory(real.string());
+}
+
+Status requireOwn(int directory, const std::string& shown) {
+  constexpr uid_t kNobody = 65534;  // root on a file system of the network that knows no root
+  struct stat info {};
+  if (fstat(directory, &info) != 0)
+    return Error{ErrorCode::kIo, "cannot tell whose it is: " + errnoText(errno), shown};
+  const bool isOurs = info.st_uid == geteuid() || (geteuid() == 0 && info.st_uid == kNobody);
+  if (isOurs && (info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
+  return Error{ErrorCode::kIo,
+               "another directory was put into the place of the one just made; nothing was written", shown};
+}
+
 Result<std::string> newName() {
   MUSTER_TRY(const std::string random, randomSecret());
   return "muster-storage-" + random.substr(0, 16);
@@ -96,20 +115,35 @@ Result<Scratch> Scratch::make(const Site& site, const std::string& directory) {
   if (directory.empty()) MUSTER_CHECK_OK(makeOwnSubfolder(site.artifacts, "stage's artifacts folder"));
   const std::string above =
       directory.empty() ? fs::absolute(site.artifacts).lexically_normal().string() : directory;
-  MUSTER_TRY(Fd parent, openDirectory(above));
+  MUSTER_TRY(Fd parent, openIn(above));
   MUSTER_TRY(std::string name, newName());
   const std::string shown = printable((fs::path(above) / name).string(), 200);
   if (mkdirat(parent.get(), name.c_str(), 0700) != 0)
     return Error{ErrorCode::kIo, "cannot make a directory: " + errnoText(errno), shown};
   Fd own(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!own.valid()) return Error{ErrorCode::kIo, "cannot open it: " + errnoText(errno), shown};
+  MUSTER_CHECK_OK(requireOwn(own.get(), shown));
+  std::error_code error;
+  if (!fs::is_empty(fmt::format("/proc/self/fd/{}/", own.get()), error) || error)
+    return Error{ErrorCode::kIo, "is not the empty directory that was just made; nothing was written", shown};
   return Scratch(std::move(parent), std::move(own), std::move(name), shown);
 }
 
 Scratch::~Scratch() {
   if (!parent_.valid()) return;  // moved from
-  std::error_code error;         // what cannot be removed is seen by its name
-  fs::remove_all(fmt::format("/proc/self/fd/{}/{}", parent_.get(), name_), error);
+  // Its contents by its descriptor, and the name only if it is still its own: another directory may have been
+  // given this name. What cannot be removed is seen by its name.
+  std::error_code error;
+  for (fs::directory_iterator at(path() + "/", error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    fs::remove_all(at->path(), ignored);
+  }
+  struct stat own {
+  }, named{};
+  if (fstat(own_.get(), &own) == 0 &&
+      fstatat(parent_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && own.st_dev == named.st_dev &&
+      own.st_ino == named.st_ino)
+    unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR);
 }
 
 std::string Scratch::path() const {

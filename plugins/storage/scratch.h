@@ -26,6 +26,12 @@ Status reportMount(const Site& site, const Mount& mount);
 /// Opens a directory that an operator names: an absolute path to a directory, which is no symbolic link.
 Result<Fd> openDirectory(const std::string& path);
 
+/// The same for one to make something in: for root, refused where another user could replace what is made.
+Result<Fd> openIn(const std::string& directory);
+
+/// An error where an open directory is not this user's alone.
+Status requireOwn(int directory, const std::string& shown);
+
 /// A new subdirectory that only this user may enter. The destructor removes it with all that is in it.
 class Scratch {
  public:

@@ -61,7 +61,7 @@ class Meeting {
     if (mkdirat(parent_.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
       return Error{ErrorCode::kIo, "cannot make a directory there: " + errnoText(errno), name};
     own_ = Fd(openat(parent_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (own_.valid()) return {};
+    if (own_.valid()) return requireOwn(own_.get(), name);
     return Error{ErrorCode::kIo, "cannot open the directory: " + errnoText(errno), name};
   }
   [[nodiscard]] int fd() const { return own_.get(); }
@@ -136,7 +136,7 @@ class SharedCase {
   }
   /// Opens the directory and agrees on a name in it.
   Status meet() {
-    auto directory = openDirectory(params_.directory);
+    auto directory = openIn(params_.directory);
     if (!directory.ok()) problem_ = directory.error().text();
     if (directory.ok()) {
       MUSTER_TRY(mount_, mountOf(directory->get()));

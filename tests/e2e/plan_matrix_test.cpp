@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -168,9 +169,24 @@ std::vector<Cell> sampled(const std::vector<Cell>& cells) {
   return chosen;
 }
 
+/// The scenario, with the storage of another one where it has none.
+std::string withStorage(const std::string& name, const fs::path& folder) {
+  constexpr const char* kTable = "\n[storage]\n";
+  std::string text = readWhole(scenario(name));
+  if (text.find(kTable) != std::string::npos) return scenario(name);
+  const std::string other = readWhole(scenario("h100x8-hca-healthy"));
+  const size_t begin = other.find(kTable);
+  EXPECT_NE(begin, std::string::npos);
+  text += other.substr(begin, other.find("\n[", begin + 1) - begin) + "\n";
+  const fs::path file = folder / "scenario.toml";
+  std::ofstream(file) << text;
+  return file.string();
+}
+
 ProcessResult simulate(const Cell& cell, const fs::path& out) {
-  return runMuster(std::vector<std::string>{"run", plan(cell.plan + ".toml"), "--simulate",
-                                            scenario(healthyScenario(cell.plan, cell.sku)), "--nodes",
+  const std::string name = healthyScenario(cell.plan, cell.sku);
+  const std::string file = cell.plan == "storage" ? withStorage(name, out.parent_path()) : scenario(name);
+  return runMuster(std::vector<std::string>{"run", plan(cell.plan + ".toml"), "--simulate", file, "--nodes",
                                             std::to_string(cell.nodes), "--plain", "--out", out.string()} +
                    shorter(cell.plan));
 }
@@ -263,7 +279,8 @@ std::string textOf(const Verdict& verdict) {
 }
 
 TEST(PlanMatrix, EveryScenarioComesToItsOutcomeAndNamesItsFault) {
-  std::set<std::string> known;
+  // The fleet names a slow disk, by the other nodes: storage_test.cpp.
+  std::set<std::string> known = {"h100x8-slow-disk"};
   for (const Planted& planted : kPlanted) {
     known.insert(planted.scenario);
     const TempDir dir;

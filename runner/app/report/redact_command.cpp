@@ -33,7 +33,8 @@ Status checkMapPlace(const RedactOptions& options) {
   const fs::path out = fs::weakly_canonical(options.out, error);
   const fs::path map = fs::weakly_canonical(options.map, error);
   const auto [end, at] = std::mismatch(out.begin(), out.end(), map.begin(), map.end());
-  if (end != out.end()) return {};
+  const auto folder = outputFolder(options.map.has_parent_path() ? options.map.parent_path() : fs::path("."));
+  if (end != out.end()) return folder.ok() ? Status() : folder.error();
   return Error{ErrorCode::kUsage, "is inside of --out; keep the map where nobody else can read it",
                "--map " + options.map.string()};
 }

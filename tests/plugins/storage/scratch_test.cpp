@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/plugins/storage/storage_run.h"
 
@@ -65,7 +66,53 @@ TEST_F(StorageScratch, RemovesNothingThroughALink) {
     fs::create_directory_symlink(other, fs::path(scratch->shownPath()));
   }
   EXPECT_EQ(readWhole(other / "precious"), "do not touch");
-  EXPECT_THAT(left(), ElementsAre("renamed"));
+  EXPECT_EQ(left().size(), 2u) << "the renamed one, and the link of others";
+}
+
+/// The same with a directory of others, which root could remove.
+TEST_F(StorageScratch, RemovesNoOtherDirectoryOfItsName) {
+  muster_host table{};
+  storage::Site site{sdk::Host(&table)};
+  {
+    const auto scratch = storage::Scratch::make(site, data().string());
+    ASSERT_TRUE(scratch.ok()) << scratch.error().text();
+    ASSERT_EQ(left().size(), 1u);
+    dir().write("data/" + left()[0] + "/own", "written by the test");
+    fs::rename(data() / left()[0], data() / "renamed");
+    dir().write("data/" + fs::path(scratch->shownPath()).filename().string() + "/precious", "do not touch");
+  }
+  EXPECT_EQ(left().size(), 2u) << "the renamed one, and that of others";
+  EXPECT_TRUE(fs::is_empty(data() / "renamed"));
+  for (const std::string& name : left())
+    if (name != "renamed") {
+      EXPECT_EQ(readWhole(data() / name / "precious"), "do not touch");
+    }
+}
+
+TEST_F(StorageScratch, OfRootIsNotWhereAnotherUserCouldReplaceIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  fs::permissions(dir().path(), fs::perms(0755));
+  ASSERT_EQ(chown(data().c_str(), 12345, 12345), 0);
+  EXPECT_THAT(refusal(data().string()), HasSubstr("12345"));
+  ASSERT_EQ(chown(data().c_str(), 0, 12345), 0);
+  ASSERT_EQ(chmod(data().c_str(), 02775), 0);
+  EXPECT_THAT(refusal(data().string()), HasSubstr("writable by others"));
+  EXPECT_THAT(left(), ElementsAre());
+}
+
+TEST_F(StorageScratch, TakesNoDirectoryOfOthersForItsOwn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const auto isOwn = [&] {
+    const auto fd = storage::openDirectory(data().string());
+    return fd.ok() && storage::requireOwn(fd->get(), "data").ok();
+  };
+  ASSERT_EQ(chmod(data().c_str(), 0700), 0);
+  EXPECT_TRUE(isOwn());
+  ASSERT_EQ(chmod(data().c_str(), 0770), 0);
+  EXPECT_FALSE(isOwn());
+  ASSERT_EQ(chmod(data().c_str(), 0700), 0);
+  ASSERT_EQ(chown(data().c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(isOwn());
 }
 
 TEST_F(StorageScratch, KnowsTheMountOfADirectory) {
