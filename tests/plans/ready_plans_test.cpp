@@ -31,9 +31,9 @@ std::map<std::string, Plan> readyPlans() {
 
 TEST(ReadyPlans, AreValidAndNamedAsTheirFiles) {
   const auto plans = readyPlans();
-  for (const char* name :
-       {"quickstart", "environment", "gemm-sweep", "node-quick", "node-full", "burn-in", "train-host", "nccl",
-        "collective-host", "cluster", "rdma", "a4-gke", "compact", "idle-hourly", "kuberay-smoke", "scaling", "storage"})
+  for (const char* name : {"quickstart", "environment", "gemm-sweep", "node-quick", "node-full", "burn-in",
+                           "train-host", "nccl", "collective-host", "cluster", "rdma", "a4-gke", "compact",
+                           "idle-hourly", "kuberay-smoke", "scaling", "storage"})
     ASSERT_EQ(plans.count(name), 1u) << name;
   for (const auto& [name, plan] : plans) {
     EXPECT_EQ(plan.name, name);

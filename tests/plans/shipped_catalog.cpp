@@ -29,7 +29,8 @@ void addPlugin(const std::string& name, Catalog& catalog) {
 const Catalog& shippedCatalog() {
   static const Catalog catalog = [] {
     Catalog made;
-    for (const char* name : {"env", "compute", "memory", "collective", "ring", "rdma", "storage", "train", "exec"})
+    for (const char* name :
+         {"env", "compute", "memory", "collective", "ring", "rdma", "storage", "train", "exec"})
       addPlugin(name, made);
     return made;
   }();
