@@ -195,15 +195,9 @@ class LoadingCase {
     const Fd fd(openat(scratch_.fd(), name.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd.valid()) return fileError("open", name, errno);
     buffer.resize(params_.fileSize + 1);  // a file that is too long shows
-    size_t length = 0;
-    while (length < buffer.size()) {
-      const ssize_t n = ::read(fd.get(), buffer.data() + length, buffer.size() - length);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return fileError("read", name, errno);
-      if (n == 0) break;
-      length += static_cast<size_t>(n);
-    }
-    if (!contents_.isRight(file, buffer, length)) ++wrong_;
+    const ssize_t length = readFully(fd.get(), buffer.data(), buffer.size());
+    if (length < 0) return fileError("read", name, errno);
+    if (!contents_.isRight(file, buffer, static_cast<size_t>(length))) ++wrong_;
     return {};
   }
 

@@ -106,6 +106,18 @@ Status requireOwn(int directory, const std::string& shown) {
                "another directory was put into the place of the one just made; nothing was written", shown};
 }
 
+ssize_t readFully(int fd, char* buffer, size_t size) {
+  size_t length = 0;
+  while (length < size) {
+    const ssize_t n = read(fd, buffer + length, size - length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return n;
+    if (n == 0) break;
+    length += static_cast<size_t>(n);
+  }
+  return static_cast<ssize_t>(length);
+}
+
 Result<std::string> newName() {
   MUSTER_TRY(const std::string random, randomSecret());
   return "muster-storage-" + random.substr(0, 16);

@@ -57,6 +57,9 @@ class Scratch {
   std::string name_, shown_;
 };
 
+/// Reads until the buffer is full or the file ends; the bytes read, or -1 with errno.
+ssize_t readFully(int fd, char* buffer, size_t size);
+
 /// A name that no other run has: "muster-storage-0f3a...".
 Result<std::string> newName();
 

@@ -175,15 +175,9 @@ class SharedCase {
     const Fd fd(openat(meeting_.fd(), fileOf(of).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!fd.valid()) return -1;
     std::string found(params_.size + 1, '\0');  // a file that is too long shows
-    size_t length = 0;
-    while (length < found.size()) {
-      const ssize_t n = read(fd.get(), found.data() + length, found.size() - length);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return errno == ESTALE ? -1 : -2;  // NFS: it was replaced meanwhile
-      if (n == 0) break;
-      length += static_cast<size_t>(n);
-    }
-    found.resize(length);
+    const ssize_t length = readFully(fd.get(), found.data(), found.size());
+    if (length < 0) return errno == ESTALE ? -1 : -2;  // NFS: it was replaced meanwhile
+    found.resize(static_cast<size_t>(length));
     for (uint64_t version = newest + 1; version-- > oldest;)
       if (found == contentOf(params_.size, of, version)) return static_cast<int64_t>(version);
     return -2;

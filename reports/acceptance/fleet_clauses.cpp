@@ -101,16 +101,14 @@ std::vector<const FleetClauses::Group*> FleetClauses::addGroups(const Record& re
 }
 
 void FleetClauses::addTogether(const StageRecord& stage, Group& group) const {
-  group.clauses.resize(clauses_.size());
+  group.missed.resize(clauses_.size());
   for (size_t i = 0; i < clauses_.size(); ++i) {
     const Clause& clause = clauses_[i].clause;
     for (const auto* names : {&clause.metrics, &clause.stages})
       for (const std::string& name : *names) {
         const Clause part = partOf(clause, name);
         const ClauseResult result = clauseResult(part, stage);
-        if (result.results == 0) continue;
-        Shown& shown = group.clauses[i].try_emplace(name, Shown::kMet).first->second;
-        if (result.isMissed()) shown = Shown::kMissed;
+        if (result.results > 0) group.missed[i][name] |= result.isMissed();
       }
   }
 }
@@ -140,10 +138,10 @@ void FleetClauses::finish() {
 void FleetClauses::settle(OwnEvidence& own) {
   for (const Group* group : own.groups) {
     if (group->ambiguous) continue;
-    const auto& shown = group->clauses[own.clause];
+    const auto& shown = group->missed[own.clause];
     std::erase_if(own.missing, [&](const std::string& name) {
       const auto at = shown.find(name);
-      if (at != shown.end() && at->second == Shown::kMissed) own.missed = true;
+      own.missed = own.missed || (at != shown.end() && at->second);
       return at != shown.end();
     });
   }

@@ -47,12 +47,12 @@ class FleetClauses {
 
  private:
   using GroupKey = std::tuple<std::string, std::string, std::string>;  ///< run of the fleet, stage, size
-  enum class Shown { kMet, kMissed };
   /// What the nodes of one group measured together in a cluster-scope stage.
   struct Group {
     std::set<int64_t> firstRanks;  ///< of its nodes
     bool ambiguous = false;        ///< two nodes have the same: these are several groups
-    std::vector<std::map<std::string, Shown>> clauses{};  ///< for each clause, by metric or stage
+    /// For each clause, by metric or stage: whether a limit was missed.
+    std::vector<std::map<std::string, bool>> missed{};
   };
   /// What one node shows of a clause itself.
   struct OwnEvidence {
