@@ -309,6 +309,24 @@ Status CudaDevice::synchronize() {
   return {};
 }
 
+class CudaDevice::RegisteredPin : public Pin {
+ public:
+  explicit RegisteredPin(RegisteredMemory memory) : memory_(std::move(memory)) {}
+
+ private:
+  RegisteredMemory memory_;
+};
+
+Result<std::unique_ptr<Pin>> CudaDevice::pin(void* memory, uint64_t bytes) {
+  MUSTER_CHECK_OK(use());
+  const cudaError_t code = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+  if (code != cudaSuccess) {
+    (void)cudaGetLastError();  // else the next launch reports it again
+    return workProblem(code, info_.id, "pinning memory of the host");
+  }
+  return std::unique_ptr<Pin>(std::make_unique<RegisteredPin>(RegisteredMemory(memory)));
+}
+
 class CudaDevice::EventMark : public Mark {
  public:
   explicit EventMark(Event event) : event_(std::move(event)) {}

@@ -42,6 +42,7 @@ class CudaDevice : public Device {
   Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;
   Status fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) override;
   Result<uint64_t> chase(const Buffer& buffer, uint64_t from, uint64_t steps) override;
+  Result<std::unique_ptr<Pin>> pin(void* memory, uint64_t bytes) override;
   Status synchronize() override;
   /// By events on stream(), around work that is queued while a kernel holds the stream: gaps between launches
   /// do not count. The hold ends when `work` waits for the GPU through this Device, or after kHoldLimit.
@@ -51,6 +52,7 @@ class CudaDevice : public Device {
 
  private:
   class EventMark;
+  class RegisteredPin;
   class PartsTally;
   CudaDevice(const DeviceInfo& info, int ordinal) : info_(info), ordinal_(ordinal) {}
   Status start();

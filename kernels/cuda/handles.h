@@ -44,6 +44,7 @@ using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
 using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using DeviceMemory = Owned<void*, cudaFree>;
 using PinnedMemory = Owned<void*, cudaFreeHost>;
+using RegisteredMemory = Owned<void*, cudaHostUnregister>;
 
 /// A stream of the current device that does not wait for the default one.
 inline Result<Stream> makeStream() {

@@ -54,6 +54,12 @@ class Mark {
   virtual ~Mark() = default;
 };
 
+/// Memory of the host that is pinned for as long as this lives.
+class Pin {
+ public:
+  virtual ~Pin() = default;
+};
+
 /// Adds up what comparisons find, on the device, until somebody reads it; must not outlive the device.
 class Tally {
  public:
@@ -127,6 +133,13 @@ class Device {
   virtual Result<uint64_t> chase(const Buffer& buffer, uint64_t from, uint64_t steps) {
     (void)buffer, (void)from, (void)steps;
     return Error{ErrorCode::kUnsupported, "this device has no pointer chase", info().id};
+  }
+
+  /// Pins memory of the host, whole pages that must outlive the result: copies from it then need no second
+  /// copy by the driver. Null where nothing is copied.
+  virtual Result<std::unique_ptr<Pin>> pin(void* memory, uint64_t bytes) {
+    (void)memory, (void)bytes;
+    return std::unique_ptr<Pin>();
   }
 
   virtual Status synchronize() = 0;

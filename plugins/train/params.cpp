@@ -69,7 +69,7 @@ void TrainingParams::declare(sdk::ParamTable& param) {
         "training samples to use, spread over the whole set; 0: all");
   param("test_samples", testSamples, 0, {0, 4000000000}, "test samples to use; 0: all");
   param("augment", augment, false, "augment with random crops and mirror images");
-  param("loader_workers", workers, 2, {1, 256}, "data loading threads per rank");
+  param("loader_workers", workers, 4, {1, 256}, "data loading threads per rank");
   param("prefetch", prefetch, 4, {1, 1024}, "batches to prefetch");
   param("warmup_iterations", warmup, 50, {0, 1000000000}, "untimed steps before timing");
   param("active_iterations", active, 100, {1, 1000000000}, "number of timed steps");

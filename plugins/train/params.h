@@ -25,7 +25,7 @@ struct Params {
   int active = 100;  ///< iterations that are timed
   int epochs = 0;    ///< over the whole data, in place of `active`
   uint64_t testSamples = 0;
-  int workers = 2;
+  int workers = 4;
   int prefetch = 4;
   bool augment = false;
   double bucketBytes = 25 << 20;

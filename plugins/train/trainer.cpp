@@ -65,6 +65,9 @@ Result<std::unique_ptr<Trainer>> Trainer::make(const Bench& bench, const Group& 
   std::unique_ptr<Trainer> trainer(new Trainer(bench, group, params, std::move(model), std::move(program)));
   if (bench.nn.readsInputs()) {
     MUSTER_TRY(trainer->loader_, Loader::start(*data, loaderSpec(params, group, batches, seed)));
+    for (const std::span<float> images : trainer->loader_->imageMemory()) {
+      MUSTER_TRY(trainer->pins_.emplace_back(), bench.device.pin(images.data(), images.size_bytes()));
+    }
   }
   return trainer;
 }

@@ -52,6 +52,7 @@ class Trainer {
   std::unique_ptr<Program> program_;
   GradientReducer reducer_;
   std::unique_ptr<Loader> loader_;
+  std::vector<std::unique_ptr<Pin>> pins_;  ///< of the loader's memory
   uint64_t steps_ = 0;
 };
 

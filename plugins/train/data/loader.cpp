@@ -43,6 +43,13 @@ Loader::~Loader() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+std::vector<std::span<float>> Loader::imageMemory() {
+  std::vector<std::span<float>> memory;
+  for (Slot& slot : slots_)
+    if (!slot.batch.images.empty()) memory.emplace_back(slot.batch.images);
+  return memory;
+}
+
 Status Loader::fill(uint64_t number, Batch& batch) {
   const SampleShape shape = dataset_.shape();
   const std::vector<uint64_t> samples = sampler_->batch(number);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -14,14 +16,32 @@
 
 namespace muster::train {
 
+/// Gives whole pages, so that they can be pinned without their neighbours.
+template <typename T>
+struct PageAllocator {
+  using value_type = T;
+  static constexpr size_t kPage = 1 << 16;  ///< the largest of the kernels for Grace
+
+  PageAllocator() = default;
+  template <typename U>
+  PageAllocator(const PageAllocator<U>& /*other*/) {
+  }  // NOLINT(google-explicit-constructor): as the standard asks
+  T* allocate(size_t count) {
+    const size_t pages = (count * sizeof(T) + kPage - 1) / kPage;
+    return static_cast<T*>(::operator new (pages* kPage, std::align_val_t{kPage}));
+  }
+  void deallocate(T* memory, size_t /*count*/) { ::operator delete (memory, std::align_val_t{kPage}); }
+  bool operator==(const PageAllocator& /*other*/) const { return true; }
+};
+
 /// Samples of one step of one rank. Rows beyond `valid` (only at the end of a test set) hold what was
 /// there before, and have label 0.
 struct Batch {
   uint64_t number = 0;
   int valid = 0;
-  std::vector<float> images;    ///< [batch, channels, height, width]
-  std::vector<int32_t> tokens;  ///< [batch, tokens]
-  std::vector<int32_t> labels;  ///< [batch] or [batch, tokens]
+  std::vector<float, PageAllocator<float>> images;  ///< [batch, channels, height, width]
+  std::vector<int32_t> tokens;                      ///< [batch, tokens]
+  std::vector<int32_t> labels;                      ///< [batch] or [batch, tokens]
 };
 
 struct LoaderSpec {
@@ -45,6 +65,8 @@ class Loader {
   /// The next batch; waits for it. Valid until the next call. Past the last one is an error.
   Result<const Batch*> next();
   [[nodiscard]] const Sampler& sampler() const { return *sampler_; }
+  /// Where the images of all batches lie, as long as the loader lives.
+  std::vector<std::span<float>> imageMemory();
 
  private:
   struct Slot {

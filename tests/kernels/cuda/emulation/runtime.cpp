@@ -148,7 +148,10 @@ cudaError_t cudaFreeHost(void* data) {
   return release(data, cudaMemoryTypeHost);
 }
 cudaError_t cudaHostRegister(void* data, size_t bytes, unsigned) {
-  if (memoryAt(data).type != cudaMemoryTypeUnregistered) return cudaErrorHostMemoryAlreadyRegistered;
+  if (memoryAt(data).type != cudaMemoryTypeUnregistered) {
+    setLastError(cudaErrorHostMemoryAlreadyRegistered);
+    return cudaErrorHostMemoryAlreadyRegistered;
+  }
   known[static_cast<std::byte*>(data)] = {bytes, cudaMemoryTypeHost, current};
   return cudaSuccess;
 }

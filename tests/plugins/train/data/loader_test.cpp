@@ -78,6 +78,19 @@ TEST(Loader, HandsOutTheSameWhateverItsThreads) {
   }
 }
 
+TEST(Loader, KeepsImagesOnPagesOfTheirOwn) {
+  const NumberedSamples data(50);
+  const auto loader = Loader::start(data, spec(1, 1));
+  ASSERT_TRUE(loader.ok());
+  std::set<uintptr_t> pages;
+  for (const std::span<float> images : (*loader)->imageMemory()) {
+    const auto begin = reinterpret_cast<uintptr_t>(images.data());
+    EXPECT_EQ(begin % PageAllocator<float>::kPage, 0u);
+    EXPECT_TRUE(pages.insert(begin / PageAllocator<float>::kPage).second);
+  }
+  EXPECT_EQ(pages.size(), 4u) << "those that are read ahead, and the one that is in use";
+}
+
 TEST(Loader, ReadsNoFurtherAheadThanItMay) {
   const NumberedSamples data(1000);
   auto loader = Loader::start(data, spec(2, 200));
