@@ -100,6 +100,11 @@ CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& me
   const std::string most = formatQuantity(bound.high, "ratio", 3), limit = formatQuantity(e.limit, "ratio");
   bound.text = "a drop of at most " + most + (most == limit ? "" : fmt::format(" ({} and its noise)", limit));
   CheckResult result = compare(e, roundedTo(std::max(0.0, stretch->loss), 4), bound, "ratio");
+  // Noise is no part of the drop: the warning band is a share of what a drop may be beyond it.
+  if (e.limit > 0 && result.margin >= 0) {
+    result.margin = (bound.high - result.observed) / e.limit;
+    result.outcome = result.margin < e.warnBand ? Outcome::kWarn : Outcome::kPass;
+  }
   if (result.outcome == Outcome::kPass) return result;
   result.observedText +=
       fmt::format(" below its own level of {} {} ({})", formatQuantity(stretch->reference, group.unit),

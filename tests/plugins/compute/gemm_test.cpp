@@ -102,6 +102,19 @@ TEST_F(ComputeGemm, MeasuresASimulatedDeviceInItsVirtualTime) {
   EXPECT_EQ(host_.value("gemm_repeat_mismatches"), 0);
 }
 
+TEST_F(ComputeGemm, WarmsAGpuUpUntilItsPowerHasSettledUnlessToldOtherwise) {
+  Json params = quick();
+  params.update({{"size", 1024}, {"dtype", "bf16"}, {"warmup", "5s"}});
+  ASSERT_EQ(onSim("", params).ran, MUSTER_OK) << host_.error;
+  EXPECT_GE(host_.value("gemm_warmup"), 2);
+  EXPECT_LT(host_.value("gemm_warmup"), 3);
+  RecordingHost brief;
+  const auto path = folder_.write("scenario.toml", scenarioText(""));
+  params["warmup"] = "300ms";
+  ASSERT_EQ(plugin_.run(brief, "gemm", params, contextFor("sim", "gpu0", path.string())).ran, MUSTER_OK);
+  EXPECT_LT(brief.value("gemm_warmup"), 1);
+}
+
 TEST_F(ComputeGemm, FindsSilentCorruption) {
   Json params = {{"size", 8192}, {"dtype", "bf16"}, {"comparisons", 6}};
   ASSERT_EQ(onSim(corruption("gemm", 3, 4096, 13), params).ran, MUSTER_OK) << host_.error;

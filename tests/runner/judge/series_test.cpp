@@ -237,6 +237,19 @@ TEST(WorstLevel, IsComparedWithThePeersMedians) {
   }
 }
 
+/// As an H100 multiplied at its power limit: it swings by some percent twice a second, which is noise and no
+/// warning.
+TEST(Drop, WarnsOfWhatGoesBeyondNoise) {
+  const auto swinging = [](double drop) {
+    std::vector<double> samples;
+    for (int i = 0; i < 20; ++i) samples.push_back(kLevel * (1 - drop * (i == 7) - 0.05 * (i % 2)));
+    return samples;
+  };
+  EXPECT_EQ(told(swinging(0.12), noDropOver(0.1)).verdict().outcome, Outcome::kPass);
+  EXPECT_EQ(told(swinging(0.17), noDropOver(0.1)).verdict().outcome, Outcome::kWarn);
+  EXPECT_EQ(told(swinging(0.25), noDropOver(0.1)).verdict().outcome, Outcome::kFail);
+}
+
 TEST(WorstLevel, OnlyWarnsWhereDropsOnlyWarn) {
   Expectation drop = noDropOver(0.1);
   drop.severity = Severity::kWarn;
