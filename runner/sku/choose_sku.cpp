@@ -67,7 +67,7 @@ const Profile* profileOf(const std::map<std::string, Profile>& profiles, const D
   std::vector<std::string> names;
   const Profile* found = nullptr;
   for (const auto& [name, profile] : profiles) {
-    if (!differences(profile.match, device).empty()) continue;
+    if (profile.match.onlyByName || !differences(profile.match, device).empty()) continue;
     const int conditions = profile.match.conditions(),
               most = found == nullptr ? -1 : found->match.conditions();
     if (conditions < most) continue;
@@ -86,7 +86,7 @@ std::string nearestProfile(const std::map<std::string, Profile>& profiles, const
   size_t fewest = 3;
   std::string text;
   for (const auto& [name, profile] : profiles) {
-    if (profile.match.kind != device.kind) continue;
+    if (profile.match.onlyByName || profile.match.kind != device.kind) continue;
     std::vector<std::string> found = differences(profile.match, device);
     if (found.size() >= fewest) continue;
     fewest = found.size();

@@ -26,6 +26,7 @@ struct SkuMatch {
   std::string kind;                   ///< "gpu" or "cpu"
   std::vector<std::string> vendors;   ///< who made the machine, as its firmware says: "Amazon EC2"
   std::vector<std::string> products;  ///< of the machine: "p5.48xlarge"
+  bool onlyByName = false;            ///< never chosen by matching: only by `sku` or --sku
 
   /// How many conditions there are: of several profiles that match, the one with most is meant.
   [[nodiscard]] int conditions() const;

@@ -82,6 +82,7 @@ class Loader {
     match.quantity("memory_max", "B", {1, kMaxMemory}, m.memoryMax);
     match.require("kind");
     match.choice("kind", {"gpu", "cpu"}, m.kind);
+    match.flag("only_by_name", m.onlyByName);
     checkMatch(match);
     match.finish();
   }

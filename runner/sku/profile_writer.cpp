@@ -51,6 +51,7 @@ void writeHead(const Profile& p, std::string& out) {
   out += fmt::format("schema = 1\nname = {}\n{}device_count = {}\n\n[match]\nkind = {}\n", tomlText(p.name),
                      p.description.empty() ? "" : fmt::format("description = {}\n", tomlText(p.description)),
                      p.deviceCount, tomlText(p.match.kind));
+  if (p.match.onlyByName) out += "only_by_name = true\n";
   if (!p.match.vendors.empty()) out += "vendors = " + list(p.match.vendors) + "\n";
   if (!p.match.products.empty()) out += "products = " + list(p.match.products) + "\n";
   if (!p.match.pciIds.empty()) out += "pci_ids = " + list(p.match.pciIds) + "\n";

@@ -181,7 +181,8 @@ void expectDeviceCount(const Profile* profile, StageEvidence& evidence) {
                           ? deviceExpectation(kCountMetric, CheckKind::kEquals, profile->deviceCount, from)
                           : deviceExpectation(kCountMetric, CheckKind::kMin, 1, from);
   count.remedy =
-      "Check for a device that fell off the bus (nvidia-smi -L, lspci, dmesg) or is hidden by a setting";
+      "Check for a device that fell off the bus (nvidia-smi -L, lspci, dmesg) or is hidden by a setting; a "
+      "virtual machine with one GPU of a board has a profile of its own (muster skus), chosen by --sku";
   evidence.expectations.push_back(count);
 }
 

@@ -62,6 +62,14 @@ TEST(ChooseSku, NeverTakesTheCountAsAKey) {
   }
 }
 
+TEST(ChooseSku, TakesAProfileOnlyByNameThatSaysSo) {
+  EXPECT_EQ(nameOf(choose({h100()})), "h100-sxm5-80gb")
+      << "a board that lost seven GPUs is no virtual machine";
+  const SkuChoice named = choose({h100()}, "h100-sxm5-80gb-1x");
+  EXPECT_EQ(nameOf(named), "h100-sxm5-80gb-1x");
+  EXPECT_THAT(named.problems, IsEmpty());
+}
+
 TEST(ChooseSku, CallsTheSamePciIdWithOtherMemoryUnknown) {
   DeviceFacts device = h100();
   device.memoryBytes = 96e9;

@@ -71,6 +71,13 @@ std::string refusalOf(const LearnInput& input) {
   return result.ok() ? "" : result.error().text();
 }
 
+TEST(CorrectedProfile, StaysOneThatIsOnlyChosenByName) {
+  Profile base = shippedH100();
+  base.match.onlyByName = true;
+  const std::string text = profileToml(corrected(base, inputOf({gemm(600e12)})).profile, "");
+  EXPECT_NE(text.find("\nonly_by_name = true\n"), std::string::npos);
+}
+
 TEST(CorrectedProfile, MovesABaselineThatTheMachineMissesAndSaysWhereItWasMeasured) {
   const Profile base = shippedH100();
   const CorrectedProfile result = corrected(base, inputOf({gemm(600e12)}));

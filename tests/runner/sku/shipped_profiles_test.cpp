@@ -21,7 +21,7 @@ std::map<std::string, Profile> shippedProfiles() {
 
 TEST(ShippedProfiles, AreNamedAsTheirFiles) {
   const auto profiles = shippedProfiles();
-  EXPECT_EQ(profiles.size(), 17u);
+  EXPECT_EQ(profiles.size(), 19u);
   for (const auto& [name, profile] : profiles) EXPECT_EQ(profile.path.stem().string(), name);
 }
 
@@ -42,6 +42,7 @@ TEST(ShippedProfiles, WantTheGpusOfANodeAndAnyNumberOfCardsOrCpus) {
   for (const auto& [name, profile] : shippedProfiles())
     EXPECT_EQ(profile.deviceCount, name == "host" || isCard(profile)   ? 0
                                    : profile.name.substr(0, 2) == "gb" ? 4
+                                   : name.ends_with("-1x")             ? 1
                                                                        : 8)
         << name;
 }
