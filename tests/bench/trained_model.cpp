@@ -40,10 +40,10 @@ Result<std::unique_ptr<Program>> trainedModel(Nn& nn, const train::ModelSpec& sp
   return program;
 }
 
-Status trainingStep(Program& program, const train::ModelSpec& spec) {
+Status trainingStep(Program& program, const train::ModelSpec& spec, double rate) {
   MUSTER_CHECK_OK(program.forward(Pass::kTraining));
   MUSTER_CHECK_OK(program.backward());
-  return program.step(spec.readsTokens() ? 1e-3 : 1e-2);
+  return program.step(rate * (spec.readsTokens() ? 1e-3 : 1e-2));
 }
 
 }  // namespace muster::bench

@@ -15,7 +15,7 @@ namespace muster::bench {
 Result<std::unique_ptr<Program>> trainedModel(Nn& nn, const train::ModelSpec& spec,
                                               const ProgramOptions& options);
 
-/// Forward, backward and optimizer, queued.
-Status trainingStep(Program& program, const train::ModelSpec& spec);
+/// Forward, backward and optimizer, queued. `rate` is a share of the learning rate that benchmarks use.
+Status trainingStep(Program& program, const train::ModelSpec& spec, double rate = 1);
 
 }  // namespace muster::bench

@@ -187,6 +187,11 @@ def table_rows(readme):
     return [(cells[0], cells[1]) for cells in rows[2:] if len(cells) == 2]
 
 
+def case_of(name):
+    """ "Nccl.RunsAsGraphs" of "nccl-gpu-test: Ranks/Nccl.RunsAsGraphs/1", as gtest names a case of several parameters."""
+    return re.sub(r"^\w+/(?=\w+\.)|(?<=\w)/\w+$", "", name.split(": ")[-1])
+
+
 def table_claims(findings, readme):
     """Each row names in `code` what must agree: tests, a part of run.py, a metric; anything else is not run here."""
     if not table_rows(readme):
@@ -204,7 +209,7 @@ def table_claims(findings, readme):
                 required += [of_requirements(one, "")] if one else []
                 metrics += [] if one else [token]
             elif re.fullmatch(r"[A-Z*][\w*]*(\.[\w*]+)?", token):
-                one = findings.take(lambda check, token=token: fnmatch.fnmatchcase(check["name"].split(": ")[-1], token))
+                one = findings.take(lambda check, token=token: fnmatch.fnmatchcase(case_of(check["name"]), token))
                 found += one
                 cases += [] if one else [token]
             else:

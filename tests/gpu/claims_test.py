@@ -122,6 +122,20 @@ class Evidence(unittest.TestCase):
             document["records"][0]["requirements"][0] = gemm(outcomes)
             self.assertEqual(said(document, "compute.gemm_throughput dtype=bf16")[0], verdict, outcomes)
 
+    def test_a_case_of_several_parameters_is_known_by_its_name(self):
+        for name, case in (("nccl-gpu-test: Ranks/Nccl.RunsAsGraphs/1", "Nccl.RunsAsGraphs"), ("blas-gpu-test: Blas.RefusesByName", "Blas.RefusesByName"),
+                           ("Shapes/GpuConvolutions.AreRightAlone/Large", "GpuConvolutions.AreRightAlone"), ("muster run a/b.toml", "muster run a/b.toml")):
+            self.assertEqual(claims.case_of(name), case)
+
+    def test_several_runs_are_one_page_and_the_last_word_counts(self):
+        whole = healthy()
+        first = {**whole, "checks": [dict(one, outcome="fail") for one in whole["checks"][:1]], "records": [], "figures": [], "parts": {"tests": "was cut off"}}
+        self.assertEqual(of(page.merged([first, whole]), claims.CONFIRMED), of(whole, claims.CONFIRMED))
+        self.assertNotEqual(of(page.merged([whole, first]), claims.REFUTED), [])
+        self.assertEqual(page.merged([whole, first])["parts"], whole["parts"])
+        with self.assertRaises(ValueError):
+            page.merged([whole, {**whole, "machine": {"gpu": "another"}}])
+
     def test_a_requirement_of_a_stage_with_trouble_is_not_confirmed(self):
         document = healthy()
         document["records"][0]["requirements"][0] = gemm({"pass": 7}, trouble="rank 3 (gpu3) timed out")
@@ -237,6 +251,9 @@ class Records(unittest.TestCase):
         found = self.requirement({"expectation": 0, "outcome": "pass"}, {"outcome": "error", "device": "gpu3", "detail": "gpu3 timed out; rerun it alone: /tmp/x"})
         self.assertEqual((found[0]["outcomes"], found[0]["trouble"]), ({"pass": 1}, "gpu3 timed out"))
         self.assertEqual(self.requirement({"expectation": 0, "outcome": "pass"}, {"outcome": "unjudged"})[0]["trouble"], "")
+        record = {"stages": [{"name": "peer", "state": "ran", "reason": "", "outcome": "skipped", "evidence": {"expectations": [{"metric": "m", "kind": "min"}]},
+                              "verdicts": [{"expectation": 0, "outcome": "pass"}, {"outcome": "skipped", "detail": "one device has no peer"}]}]}
+        self.assertEqual(next(records.requirements(record))["trouble"], "", "its telemetry was judged")
         self.assertEqual(records.troubles({"state": "skipped", "reason": "no prerequisite", "verdicts": []}), ["no prerequisite"])
 
 

@@ -17,6 +17,7 @@
 #include "kernels/spec/memory_values.h"
 #include "kernels/spec/narrow_floats.h"
 #include "kernels/spec/pattern.h"
+#include "plugins/train/data/loader.h"
 #include "tests/gpu/gpu.h"
 
 namespace muster::gpu {
@@ -202,6 +203,20 @@ TEST_F(GpuDevice, FollowsAPointerChaseToTheRightPlace) {
   }
   auto small = buffer(100);
   EXPECT_FALSE(gpu_->fillRing(*small, 128, 1).ok());
+}
+
+TEST_F(GpuDevice, PinsMemoryOfTheHostOnceAtATime) {
+  std::vector<float, train::PageAllocator<float>> memory(1 << 20), neighbour(1 << 20);
+  for (int round = 0; round < 2; ++round) {
+    const auto pin = gpu_->pin(memory.data(), memory.size() * sizeof(float));
+    ASSERT_TRUE(pin.ok()) << pin.error().text();
+    const auto again = gpu_->pin(memory.data(), memory.size() * sizeof(float));
+    ASSERT_FALSE(again.ok());
+    EXPECT_THAT(again.error().text(), HasSubstr("pinning memory of the host"));
+    EXPECT_TRUE(gpu_->pin(neighbour.data(), neighbour.size() * sizeof(float)).ok());
+  }
+  auto a = buffer(4096);  // the refusal leaves the GPU usable
+  EXPECT_TRUE(gpu_->fillPattern(*a, 1).ok());
 }
 
 TEST_F(GpuDevice, SaysHowMuchMemoryIsFreeAndWorksOnAfterwards) {

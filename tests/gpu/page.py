@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page "what Muster claims and what this GPU says" from a results file: page.py RESULTS.json [PAGE.html].
+"""The page "what Muster claims and what this GPU says" from results: page.py RESULTS.json... [-o PAGE.html].
+Several files of one machine make one page, in the order given: a check that was run again counts as it ended last.
 
 One HTML file without script or network, as Muster's reports are: whoever stands at the machine opens it, prints it or
 sends it on, and long lines of evidence stay readable in a table's cells.
 """
+import argparse
 import html
 import json
 import pathlib
@@ -70,6 +72,30 @@ def write(document, target):
     target.write_text(page(document, readme.read_text(encoding="utf-8") if readme.exists() else ""), encoding="utf-8", errors="replace")
 
 
+def merged(documents):
+    """One document of several runs on the same machine; ValueError where they are of different ones."""
+    documents = [claims.as_dict(document) for document in documents]
+    machines = {json.dumps(claims.as_dict(document.get("machine")), sort_keys=True) for document in documents}
+    if len(machines) > 1:
+        raise ValueError("the results are of different machines: " + "; ".join(sorted(machines)))
+    lists = {key: [one for document in documents for one in claims.objects(document.get(key))] for key in ("records", "checks", "figures")}
+    parts = {}
+    for document in documents:  # "done" of one run is not undone by another that was cut off
+        parts.update({part: state for part, state in claims.as_dict(document.get("parts")).items() if parts.get(part) != "done"})
+    return {**documents[-1], **lists, "parts": parts, "checks": list({(one.get("part"), one.get("name")): one for one in lists["checks"]}.values()),
+            "date": " to ".join(dict.fromkeys(str(document.get("date")) for document in (documents[0], documents[-1])))}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser.add_argument("results", nargs="+", type=pathlib.Path, metavar="RESULTS.json")
+    parser.add_argument("-o", "--out", type=pathlib.Path, metavar="PAGE.html", help="default: beside the first of the results")
+    options = parser.parse_args()
+    try:
+        write(merged(json.loads(one.read_text()) for one in options.results), options.out or options.results[0].with_suffix(".html"))
+    except (OSError, ValueError) as problem:
+        sys.exit(f"page.py: {problem}")
+
+
 if __name__ == "__main__":
-    source = pathlib.Path(sys.argv[1])
-    write(json.loads(source.read_text()), pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else source.with_suffix(".html"))
+    main()

