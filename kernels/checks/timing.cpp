@@ -13,10 +13,17 @@ namespace {
 
 constexpr size_t kPlateauWindow = 4;     ///< batches that must agree
 constexpr double kPlateauSpread = 0.02;  ///< within this share
-constexpr double kWarmupShare = 0.2;     ///< of the progress that is shown
+constexpr double kSettlingRate =
+    0.6;  ///< least share of the sampled rate that is a swing: an H100 fell to 0.83
+constexpr double kWarmupShare = 0.2;  ///< of the progress that is shown
 constexpr size_t kMaxBatch = 1u << 20;
 constexpr size_t kMaxWarmupBatches = 100000;  ///< ends a warm-up whose clock stands still
 constexpr size_t kFewestSamples = 2;          ///< even when one sample exceeds maxTime: a spread needs two
+
+struct Batch {
+  size_t pieces = 0;
+  double seconds = 0;  ///< of one
+};
 
 /// One run of sampleWork(): holds what its steps share.
 class Sampler {
@@ -28,12 +35,14 @@ class Sampler {
   Result<Sampling> run() {
     MUSTER_CHECK_OK(warmUp());
     MUSTER_CHECK_OK(sample());
+    keepStandstills();
     return sampling_;
   }
 
  private:
   Status warmUp();
   Status sample();
+  void keepStandstills();
   Result<double> timeBatch();
   Status report(double fraction);
   void fitBatch(double secondsPerPiece);
@@ -46,9 +55,10 @@ class Sampler {
   const SamplingOptions& options_;
   const std::function<bool(double)>& keepGoing_;
   Sampling sampling_;
-  double shown_ = 0;    ///< largest fraction reported, so progress never runs backwards
-  double mean_ = 0;     ///< Welford's running mean
-  double squares_ = 0;  ///< and sum of squared deviations
+  std::vector<Batch> settling_;  ///< of the warm-up, from the first plateau on
+  double shown_ = 0;             ///< largest fraction reported, so progress never runs backwards
+  double mean_ = 0;              ///< Welford's running mean
+  double squares_ = 0;           ///< and sum of squared deviations
 };
 
 /// Seconds that one piece took, as the mean over a batch.
@@ -92,16 +102,37 @@ Status Sampler::warmUp() {
   std::deque<double> window;
   for (size_t i = 0; i < kMaxWarmupBatches; ++i) {
     MUSTER_CHECK_OK(report(kWarmupShare * sampling_.warmup / std::max(options_.warmupMax, 1e-9)));
+    const size_t pieces = sampling_.batch;
     MUSTER_TRY(double seconds, timeBatch());
+    if (options_.check && options_.checkWarmup) MUSTER_CHECK_OK(options_.check());
     fitBatch(seconds);
     window.push_back(seconds);
     if (window.size() > kPlateauWindow) window.pop_front();
     sampling_.warmup = device_.now() - start;
     sampling_.plateau = steady(window);
+    if (sampling_.plateau || !settling_.empty()) settling_.push_back({pieces, seconds});
     if (sampling_.warmup >= options_.warmupMax) break;
     if (sampling_.plateau && sampling_.warmup >= options_.warmupMin) break;
   }
   return {};
+}
+
+/// A rate may swing while it settles; what falls far below the samples is a fault, and becomes samples of the
+/// same work.
+void Sampler::keepStandstills() {
+  std::vector<double> sorted = sampling_.seconds;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  size_t pieces = 0;
+  double took = 0;
+  for (const Batch& batch : settling_) {
+    if (batch.seconds <= *middle / kSettlingRate) continue;
+    pieces += batch.pieces;
+    took += batch.seconds * static_cast<double>(batch.pieces);
+  }
+  const size_t samples = (pieces + sampling_.batch / 2) / sampling_.batch;
+  if (samples == 0) return;
+  sampling_.seconds.insert(sampling_.seconds.begin(), samples, took / static_cast<double>(pieces));
 }
 
 void Sampler::add(double seconds) {

@@ -20,10 +20,13 @@ struct SamplingOptions {
   size_t maxSamples = 4000;
   /// Called after each sample, outside of its time, to check what its last piece left; empty: nothing.
   std::function<Status()> check = {};
+  bool checkWarmup = false;  ///< after each batch of the warm-up, too
 };
 
 struct Sampling {
-  std::vector<double> seconds;  ///< device seconds of one piece of work, per sample (batch time / batch size)
+  /// Device seconds of one piece of work, per sample (batch time / batch size). The first may be of the
+  /// warm-up: what fell below 60% of the sampled rate after the first plateau.
+  std::vector<double> seconds;
   size_t batch = 1;
   double warmup = 0;         ///< seconds it took
   bool plateau = false;      ///< the warm-up reached a steady rate

@@ -20,6 +20,7 @@ constexpr double kPowerSettles = 2;
 /// shows.
 Result<Sampling> sample(const Bench& bench, Multiplication& work, SamplingOptions options) {
   options.check = [&work] { return work.compare(); };
+  options.checkWarmup = true;  // faults come where power rises
   if (bench.device.info().kind == "gpu") options.warmupMin = std::min(kPowerSettles, options.warmupMax);
   const std::string text = std::string("multiplying ") + dtypeName(work.spec().dtype);
   return sampleWork(

@@ -65,11 +65,20 @@ Result<std::unique_ptr<Trainer>> Trainer::make(const Bench& bench, const Group& 
   std::unique_ptr<Trainer> trainer(new Trainer(bench, group, params, std::move(model), std::move(program)));
   if (bench.nn.readsInputs()) {
     MUSTER_TRY(trainer->loader_, Loader::start(*data, loaderSpec(params, group, batches, seed)));
-    for (const std::span<float> images : trainer->loader_->imageMemory()) {
-      MUSTER_TRY(trainer->pins_.emplace_back(), bench.device.pin(images.data(), images.size_bytes()));
-    }
+    trainer->pinInputs();
   }
   return trainer;
+}
+
+/// Without it the copies are only slower, which the share of waiting tells.
+void Trainer::pinInputs() {
+  for (const std::span<float> images : loader_->imageMemory()) {
+    auto pin = bench_.device.pin(images.data(), images.size_bytes());
+    if (!pin.ok())
+      return bench_.host.log(MUSTER_LOG_WARNING,
+                             "inputs are copied from memory that is not pinned: " + pin.error().text());
+    pins_.push_back(std::move(*pin));
+  }
 }
 
 Status Trainer::takeBatch() {

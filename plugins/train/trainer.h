@@ -43,6 +43,7 @@ class Trainer {
  private:
   Trainer(const Bench& bench, const Group& group, const Params& params, Model model,
           std::unique_ptr<Program> program);
+  void pinInputs();
   Status takeBatch();
 
   const Bench& bench_;

@@ -101,10 +101,8 @@ CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& me
   bound.text = "a drop of at most " + most + (most == limit ? "" : fmt::format(" ({} and its noise)", limit));
   CheckResult result = compare(e, roundedTo(std::max(0.0, stretch->loss), 4), bound, "ratio");
   // Noise is no part of the drop: the warning band is a share of what a drop may be beyond it.
-  if (e.limit > 0 && result.margin >= 0) {
-    result.margin = (bound.high - result.observed) / e.limit;
-    result.outcome = result.margin < e.warnBand ? Outcome::kWarn : Outcome::kPass;
-  }
+  if (e.limit > 0 && result.margin >= 0)
+    result.outcome = (bound.high - result.observed) / e.limit < e.warnBand ? Outcome::kWarn : Outcome::kPass;
   if (result.outcome == Outcome::kPass) return result;
   result.observedText +=
       fmt::format(" below its own level of {} {} ({})", formatQuantity(stretch->reference, group.unit),

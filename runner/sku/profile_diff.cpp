@@ -44,6 +44,10 @@ std::vector<std::string> factsDiff(const Profile& a, const Profile& b) {
   compare("match.kind", a.match.kind, b.match.kind, out);
   compare("match.pci_ids", join(a.match.pciIds, ", "), join(b.match.pciIds, ", "), out);
   compare("match.names", join(a.match.names, ", "), join(b.match.names, ", "), out);
+  compare("match.vendors", join(a.match.vendors, ", "), join(b.match.vendors, ", "), out);
+  compare("match.products", join(a.match.products, ", "), join(b.match.products, ", "), out);
+  const auto flag = [](bool set) { return std::string(set ? "true" : "false"); };
+  compare("match.only_by_name", flag(a.match.onlyByName), flag(b.match.onlyByName), out);
   const auto memory = [](const SkuMatch& m) {
     return formatQuantity(m.memoryMin, "B", 6) + " to " + formatQuantity(m.memoryMax, "B", 6);
   };

@@ -133,6 +133,10 @@ class Evidence(unittest.TestCase):
         self.assertEqual(of(page.merged([first, whole]), claims.CONFIRMED), of(whole, claims.CONFIRMED))
         self.assertNotEqual(of(page.merged([whole, first]), claims.REFUTED), [])
         self.assertEqual(page.merged([whole, first])["parts"], whole["parts"])
+        skipped = {**whole, "checks": [dict(one, outcome="skip") for one in whole["checks"]]}
+        self.assertNotEqual(of(page.merged([first, skipped]), claims.REFUTED), [], "what could not run again is no pass")
+        other = {**whole, "machine": {**whole["machine"], "gpu_ids": ["0badc0de"]}}
+        self.assertNotEqual(of(page.merged([first, other]), claims.REFUTED), [], "another GPU's pass is none of this one's")
         with self.assertRaises(ValueError):
             page.merged([whole, {**whole, "machine": {"gpu": "another"}}])
 
@@ -166,6 +170,13 @@ class Evidence(unittest.TestCase):
         self.assertEqual(said(document, "env.nvlinks_active: min 18"), (claims.NOT_TRIED, "no plan of this run measured it: node-quick"))
         document["records"][0]["profile"]["text"] = "name = "
         self.assertIn("cannot be read", said(document, "further limits of the profile")[1])
+
+    def test_a_part_that_was_cut_off_or_narrowed_confirms_nothing_whole(self):
+        for state in ("was cut off", "ran a selection (gemm * 8192)"):
+            for part in ("tests", "torch", "sanitizer"):
+                document = healthy()
+                document["parts"][part] = state
+                self.assertLess(len(of(document, claims.CONFIRMED)), len(of(healthy(), claims.CONFIRMED)), (part, state))
 
     def test_the_reason_is_that_of_the_part(self):
         for state, reason in (("crashed: ValueError: x", "part torch crashed: ValueError: x"), ("was cut off", "part torch was cut off"),
@@ -251,9 +262,11 @@ class Records(unittest.TestCase):
         found = self.requirement({"expectation": 0, "outcome": "pass"}, {"outcome": "error", "device": "gpu3", "detail": "gpu3 timed out; rerun it alone: /tmp/x"})
         self.assertEqual((found[0]["outcomes"], found[0]["trouble"]), ({"pass": 1}, "gpu3 timed out"))
         self.assertEqual(self.requirement({"expectation": 0, "outcome": "pass"}, {"outcome": "unjudged"})[0]["trouble"], "")
-        record = {"stages": [{"name": "peer", "state": "ran", "reason": "", "outcome": "skipped", "evidence": {"expectations": [{"metric": "m", "kind": "min"}]},
+        record = {"stages": [{"name": "peer", "state": "ran", "reason": "", "outcome": "skipped", "ranks": [{}], "evidence": {"expectations": [{"metric": "m", "kind": "min"}]},
                               "verdicts": [{"expectation": 0, "outcome": "pass"}, {"outcome": "skipped", "detail": "one device has no peer"}]}]}
         self.assertEqual(next(records.requirements(record))["trouble"], "", "its telemetry was judged")
+        record["stages"][0]["ranks"].append({})
+        self.assertEqual(next(records.requirements(record))["trouble"], "one device has no peer", "and the other rank?")
         self.assertEqual(records.troubles({"state": "skipped", "reason": "no prerequisite", "verdicts": []}), ["no prerequisite"])
 
 

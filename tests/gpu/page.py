@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page "what Muster claims and what this GPU says" from results: page.py RESULTS.json... [-o PAGE.html].
-Several files of one machine make one page, in the order given: a check that was run again counts as it ended last.
+Several files of machines of one kind make one page.
 
 One HTML file without script or network, as Muster's reports are: whoever stands at the machine opens it, prints it or
 sends it on, and long lines of evidence stay readable in a table's cells.
@@ -9,6 +9,7 @@ import argparse
 import html
 import json
 import pathlib
+import shlex
 import sys
 import unicodedata
 
@@ -45,8 +46,9 @@ def section(verdict, found):
 def next_step(records):
     """How to correct the profile by this run, where a record was kept."""
     kept = [record for record in records if record["kept"] and record["profile"]["name"]]
-    return "".join(f"<p>To correct the profile by {escape(one['plan'])} of this machine, in this page's folder: <code>muster baseline learn {escape(one['kept'])} "
-                   f"--correct -o {escape(one['profile']['name'])}-by-{escape(one['plan'])}.toml</code></p>\n" for one in kept)
+    command = lambda one: shlex.join(["muster", "baseline", "learn", one["kept"], "--correct", "-o", f"{one['profile']['name']}-by-{one['plan']}.toml"])
+    return "".join(f"<p>To correct the profile by {escape(one['plan'])} of this machine, in the folder of its results: <code>{escape(command(one))}</code></p>\n"
+                   for one in kept)
 
 
 def page(document, readme):
@@ -73,17 +75,26 @@ def write(document, target):
 
 
 def merged(documents):
-    """One document of several runs on the same machine; ValueError where they are of different ones."""
-    documents = [claims.as_dict(document) for document in documents]
-    machines = {json.dumps(claims.as_dict(document.get("machine")), sort_keys=True) for document in documents}
-    if len(machines) > 1:
-        raise ValueError("the results are of different machines: " + "; ".join(sorted(machines)))
-    lists = {key: [one for document in documents for one in claims.objects(document.get(key))] for key in ("records", "checks", "figures")}
-    parts = {}
-    for document in documents:  # "done" of one run is not undone by another that was cut off
+    """One document of several runs on machines of one kind; ValueError where they are of different kinds.
+
+    A check that was run again on the same GPUs counts as it ended last; what could not run says nothing against what ran.
+    """
+    documents = sorted((claims.as_dict(document) for document in documents), key=lambda one: str(one.get("date")))
+    kinds = [dict(claims.as_dict(document.get("machine"))) for document in documents]
+    gpus = [kind.pop("gpu_ids", []) for kind in kinds]
+    if any(kind != kinds[0] for kind in kinds):
+        raise ValueError("the results are of machines of different kinds: " + "; ".join(sorted({json.dumps(kind, sort_keys=True) for kind in kinds})))
+    checks, parts = {}, {}
+    for document, ids in zip(documents, gpus):
+        for check in claims.objects(document.get("checks")):
+            key = (str(ids), str(check.get("part")), str(check.get("name")))
+            if key not in checks or check.get("outcome") != "skip":
+                checks[key] = check
         parts.update({part: state for part, state in claims.as_dict(document.get("parts")).items() if parts.get(part) != "done"})
-    return {**documents[-1], **lists, "parts": parts, "checks": list({(one.get("part"), one.get("name")): one for one in lists["checks"]}.values()),
-            "date": " to ".join(dict.fromkeys(str(document.get("date")) for document in (documents[0], documents[-1])))}
+    lists = {key: [one for document in documents for one in claims.objects(document.get(key))] for key in ("records", "figures")}
+    dates = dict.fromkeys(str(document.get("date")) for document in (documents[0], documents[-1]))
+    return {**documents[-1], **lists, "machine": {**kinds[0], "gpu_ids": sorted({str(one) for ids in gpus for one in ids})},
+            "parts": parts, "checks": list(checks.values()), "date": " to ".join(dates)}
 
 
 def main():
@@ -93,8 +104,8 @@ def main():
     options = parser.parse_args()
     try:
         write(merged(json.loads(one.read_text()) for one in options.results), options.out or options.results[0].with_suffix(".html"))
-    except (OSError, ValueError) as problem:
-        sys.exit(f"page.py: {problem}")
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError) as problem:  # damaged results
+        sys.exit(f"page.py: {type(problem).__name__}: {problem}")
 
 
 if __name__ == "__main__":

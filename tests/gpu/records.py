@@ -57,7 +57,7 @@ def requirements(record):
     """
     for stage in record["stages"]:
         # A test that this machine does not support leaves its telemetry judged.
-        problems = troubles(stage) if stage.get("outcome") != "skipped" else []
+        problems = [] if unsupported(stage) else troubles(stage)
         expectations = stage["evidence"].get("expectations", [])
         found = {}
         for group in stage["verdicts"]:
@@ -70,6 +70,12 @@ def requirements(record):
                     found.setdefault(key, (expectation, []))[1].append((*order(verdict), verdict))
         for expectation, verdicts in found.values():
             yield {**requirement(stage["name"], expectation, verdicts), "trouble": "; ".join(problems[:1])}
+
+
+def unsupported(stage):
+    """Whether every rank of a stage said that this machine does not support its test."""
+    said = [one for group in stage["verdicts"] for one in rows(group) if "expectation" not in one and one["outcome"] == "skipped"]
+    return stage.get("outcome") == "skipped" and len(said) == len(stage.get("ranks", [])) > 0
 
 
 def troubles(stage):

@@ -9,6 +9,7 @@ says "skip" and why. At the end, also after Ctrl-C, a page is written: what Must
 import argparse
 import fnmatch
 import glob
+import hashlib
 import importlib.util
 import json
 import math
@@ -31,6 +32,7 @@ import results
 
 HERE = pathlib.Path(__file__).resolve().parent
 SANITIZED = "*Sanitized*"  # the tests of our own kernels on small sizes
+READY = ["node-quick", "nccl"]  # plans
 SANITIZERS = ["memcheck", "racecheck", "initcheck"]
 
 
@@ -46,6 +48,8 @@ def machine():
     line = command_output("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader").splitlines()
     found = dict(zip(["gpu", "driver", "vbios", "memory", "power_limit", "max_sm_clock"], [part.strip() for part in line[0].split(",")])) if line else {}
     found["gpus"] = len(line)
+    # Tells GPUs apart without naming them.
+    found["gpu_ids"] = [hashlib.sha256(uuid.encode()).hexdigest()[:8] for uuid in command_output("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader").split()]
     found["kernel"] = os.uname().release
     return found
 
@@ -66,11 +70,17 @@ def environment(dist):
 class Session:
     def __init__(self, options):
         self.dist, self.tests = options.dist.resolve(), options.tests.resolve()
-        self.turns, self.questions, self.plans = options.turns, options.compare, options.plan or ["node-quick", "nccl"]
+        self.turns, self.questions, self.plans = options.turns, options.compare, options.plan or READY
         self.environment = environment(self.dist)
         self.results = results.Results(options.out, machine())
         self.gpus = self.results.document["machine"]["gpus"]
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="muster-gpu-"))
+
+    def selection(self, part):
+        """What narrowed a part, as its options say it; empty: nothing."""
+        chosen = {"tests": os.environ.get("GTEST_FILTER", ""), "torch": self.questions if self.questions != "*" else "",
+                  "plans": ", ".join(self.plans) if self.plans != READY else ""}
+        return chosen.get(part, "")
 
     # --- correctness -------------------------------------------------------------------------------------------
 
@@ -270,7 +280,7 @@ def run_part(session, part):
     session.results.begin(part)
     try:
         PARTS[part](session)
-        session.results.end("done")
+        session.results.end(f"ran a selection ({selection})" if (selection := session.selection(part)) else "done")
     except Exception as problem:  # pylint: disable=broad-except
         text = f"{type(problem).__name__}: {problem}"
         session.results.end(f"crashed: {text}")
@@ -286,7 +296,7 @@ def main():
     parser.add_argument("--plan", action="append", metavar="NAME [OPTION...]",
                         help="part plans: run this plan (may be given again), as \"node-full --set sustained.duration=60s\"")
     parser.add_argument("--compare", default="*", metavar="GLOB", help="part torch: only these comparisons, as \"gemm * 8192\"")
-    parser.add_argument("--turns", type=int, default=5, help="paired turns of each comparison")
+    parser.add_argument("--turns", type=int, default=5, choices=range(1, 101), metavar="N", help="paired turns of each comparison")
     options = parser.parse_args()
     session = Session(options)
     print(f"{session.results.document['machine']}\n")

@@ -49,6 +49,40 @@ TEST(SampleWork, GivesUpOnAPlateauAtWarmupMax) {
   EXPECT_LT(sampling->warmup, 4);
 }
 
+/// A swing while the power settles is none of the figure; a standstill is.
+TEST(SampleWork, KeepsAStandstillOfTheWarmUpAsSamples) {
+  for (const auto& [slower, kept] : {std::pair(1.2, false), std::pair(10.0, true)}) {
+    VirtualDevice device;
+    device.cost = [slower = slower](double now, size_t) {
+      return now > 1000.5 && now < 1001.5 ? 0.001 * slower : 0.001;
+    };
+    SamplingOptions options;
+    options.warmupMin = 2;
+    const auto sampling = sample(device, options);
+    ASSERT_TRUE(sampling.ok());
+    EXPECT_NEAR(sampling->seconds.back(), 0.001, 1e-6);
+    double slow = 0;
+    for (double seconds : sampling->seconds)
+      if (seconds > 0.0011) slow += seconds * static_cast<double>(sampling->batch);
+    EXPECT_NEAR(slow, kept ? 1 : 0, 0.2) << "the second that it lasted";
+  }
+}
+
+TEST(SampleWork, ChecksTheWarmUpWhereAskedTo) {
+  for (bool warmup : {false, true}) {
+    VirtualDevice device;
+    device.cost = [](double, size_t) { return 0.001; };
+    SamplingOptions options;
+    size_t checks = 0;
+    options.check = [&checks] { return ++checks, Status(); };
+    options.checkWarmup = warmup;
+    const auto sampling = sample(device, options);
+    ASSERT_TRUE(sampling.ok());
+    EXPECT_EQ(checks > sampling->seconds.size(), warmup);
+    EXPECT_GE(checks, sampling->seconds.size());
+  }
+}
+
 TEST(SampleWork, BatchesShortWorkToTheSampleTime) {
   VirtualDevice device;
   device.cost = [](double, size_t) { return 1e-5; };

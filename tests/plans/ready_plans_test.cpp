@@ -101,7 +101,7 @@ TEST(ReadyPlans, OfGpusJudgeAnUnknownModelByPeakPeersAndStability) {
 TEST(ReadyPlans, ProfilesFixParametersThatTheTestsHaveAndSayWhatToDo) {
   auto profiles = loadProfiles(testing::sourceDir() / "plans" / "skus", &catalog());
   ASSERT_TRUE(profiles.ok()) << profiles.error().text();
-  EXPECT_EQ(profiles->size(), 17u);
+  EXPECT_EQ(profiles->size(), 19u);
   for (const auto& [name, profile] : *profiles)
     for (const Expectation& e : profile.expectations)
       EXPECT_GT(e.remedy.size(), 20u) << name << " " << e.metric << ": its own, or the plugin's";

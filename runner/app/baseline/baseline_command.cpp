@@ -250,9 +250,10 @@ Result<int> writeProfile(const std::string& text, const fs::path& path, const Ca
   const std::string out = path.string();
   printText(
       "\nwritten: {} (profile {}, sha256 {})\nnext: muster judge RECORD --sku {}   or   muster run PLAN "
-      "--skus {}\n",
+      "--skus {}{}\n",
       out, again->name, again->sha256.substr(0, 12), out,
-      path.has_parent_path() ? path.parent_path().string() : ".");
+      path.has_parent_path() ? path.parent_path().string() : ".",
+      again->match.onlyByName ? " --sku " + again->name : "");
   return kExitAccepted;
 }
 

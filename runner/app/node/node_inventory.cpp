@@ -182,7 +182,7 @@ void expectDeviceCount(const Profile* profile, StageEvidence& evidence) {
                           : deviceExpectation(kCountMetric, CheckKind::kMin, 1, from);
   count.remedy =
       "Check for a device that fell off the bus (nvidia-smi -L, lspci, dmesg) or is hidden by a setting; a "
-      "virtual machine with one GPU of a board has a profile of its own (muster skus), chosen by --sku";
+      "virtual machine with one GPU of a board needs a profile for it, chosen by --sku (`muster skus`)";
   evidence.expectations.push_back(count);
 }
 

@@ -164,7 +164,8 @@ Result<const Profile*> chooseProfile(const std::string& sku, const std::map<std:
   std::vector<const Profile*> found;
   std::vector<std::string> names;
   for (const auto& [name, profile] : profiles)
-    if (std::any_of(profile.match.pciIds.begin(), profile.match.pciIds.end(),
+    if (!profile.match.onlyByName &&
+        std::any_of(profile.match.pciIds.begin(), profile.match.pciIds.end(),
                     [&](const std::string& id) { return present.count(id) > 0; })) {
       found.push_back(&profile);
       names.push_back(name);

@@ -28,8 +28,9 @@ Result<int> captureCommand(const CaptureOptions& options) {
   MUSTER_TRY([[maybe_unused]] const sim::Scenario sound,
              sim::parseScenario(captured->text, options.out.string()).context("captured scenario"));
   MUSTER_CHECK_OK(writeFileAtomically(options.out, captured->text));
-  printText("{}: {} devices; try it with `muster run {} --simulate {}`\n", options.out.string(),
-            record.inventory["devices"].size(), record.plan.path, options.out.string());
+  const std::string sku = record.profile.name.empty() ? "" : " --sku " + record.profile.name;
+  printText("{}: {} devices; try it with `muster run {} --simulate {}{}`\n", options.out.string(),
+            record.inventory["devices"].size(), record.plan.path, options.out.string(), sku);
   for (const std::string& what : captured->notCaptured)
     printText("failed in the record, and not captured: {}\n", printable(what, 120));
   return kExitAccepted;

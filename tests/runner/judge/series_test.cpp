@@ -242,7 +242,7 @@ TEST(WorstLevel, IsComparedWithThePeersMedians) {
 TEST(Drop, WarnsOfWhatGoesBeyondNoise) {
   const auto swinging = [](double drop) {
     std::vector<double> samples;
-    for (int i = 0; i < 20; ++i) samples.push_back(kLevel * (1 - drop * (i == 7) - 0.05 * (i % 2)));
+    for (int i = 0; i < 20; ++i) samples.push_back(kLevel * (1 - (i == 8 ? drop : 0.05 * (i % 2))));
     return samples;
   };
   EXPECT_EQ(told(swinging(0.12), noDropOver(0.1)).verdict().outcome, Outcome::kPass);
