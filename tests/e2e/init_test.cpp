@@ -36,6 +36,24 @@ TEST(Init, WritesAShortPlanThatAHealthyMachineMeets) {
   EXPECT_THAT(slow.out, HasSubstr("contract \"4711\" \\ EUR"));
 }
 
+TEST(Init, FindsTheProfileOfABoardByItsPciIds) {
+  for (const auto& [id, sku] : {std::pair("0x2330", "h100-sxm5-80gb"), std::pair("0x2335", "h200-sxm")}) {
+    const TempDir dir;
+    for (const char* address : {"0000:18:00.0", "0000:2a:00.0"}) {
+      const std::string device = std::string("bus/pci/devices/") + address + "/";
+      dir.write(device + "vendor", "0x10de\n");
+      dir.write(device + "device", std::string(id) + "\n");
+      dir.write(device + "class", "0x030200\n");
+    }
+    const auto made =
+        runProcess({"env", "MUSTER_SYSFS=" + dir.path().string(), (distDir() / "bin/muster").string(), "init",
+                    (dir.path() / "site").string()});
+    ASSERT_EQ(made.exitCode, 0) << made.out << made.err;
+    EXPECT_THAT(readWhole(dir.path() / "site/plan.toml") + readWhole(dir.path() / "site/site.toml"),
+                HasSubstr(sku));
+  }
+}
+
 TEST(Init, OverwritesNothing) {
   for (const char* name : {"plan.toml", "site.toml"}) {
     const TempDir own;

@@ -58,6 +58,10 @@ bool isCard(const std::string& sku) {
   return profileText(sku).find("PCIe cards") != std::string::npos;
 }
 
+bool onlyByName(const std::string& sku) {
+  return profileText(sku).find("\nonly_by_name = true") != std::string::npos;
+}
+
 /// Which plan is not for which profile, and why, from the table of plans/README.md.
 std::map<std::pair<std::string, std::string>, std::string> notMeant(const std::vector<std::string>& skus) {
   const std::string readme = readWhole(sourceDir() / "plans/README.md");
@@ -115,6 +119,7 @@ class Matrix {
  public:
   Matrix() : plans_(stemsIn(plansDir(), ".toml")), skus_(stemsIn(plansDir() / "skus", ".toml")) {
     std::erase(skus_, "host");
+    std::erase_if(skus_, onlyByName);
     std::erase_if(plans_, [](const std::string& name) {
       return readWhole(plan(name + ".toml")).find("\nbackend = \"host\"") != std::string::npos;
     });
@@ -218,6 +223,28 @@ TEST(PlanMatrix, HealthyNodesOfEveryProfileAreAccepted) {
   }
   EXPECT_EQ(plans.size(), matrix.plans().size()) << "a plan without a run";
   EXPECT_EQ(skus.size(), matrix.skus().size()) << "a profile without a run";
+}
+
+/// One GPU of a board in a virtual machine: accepted under the profile that was named, and by no other way.
+TEST(PlanMatrix, OneGpuOfABoardIsAcceptedByNameAlone) {
+  for (const std::string& sku : stemsIn(plansDir() / "skus", ".toml")) {
+    if (!onlyByName(sku)) continue;
+    const TempDir dir;
+    const std::string text = readWhole(scenario(healthyScenario("node-quick", sku)));
+    const fs::path alone = dir.path() / "alone.toml";
+    std::ofstream(alone) << std::regex_replace(text, std::regex("\ncount = 8\n"), "\ncount = 1\n");
+    for (const char* name : {"node-quick", "node-full"}) {
+      std::vector<std::string> command = {"run",        plan(std::string(name) + ".toml"),
+                                          "--simulate", alone.string(),
+                                          "--out",      (dir.path() / name).string()};
+      const auto named = runMuster(command + std::vector<std::string>{"--sku", sku} + shorter(name));
+      EXPECT_EQ(named.exitCode, 0) << sku << " " << name << named.out << named.err;
+      command.back() += "-auto";
+      const auto found = runMuster(command + shorter(name));
+      EXPECT_EQ(found.exitCode, 1) << sku << " " << name;
+      EXPECT_NE(found.out.find("env.device_count of node: 1, required 8"), std::string::npos) << found.out;
+    }
+  }
 }
 
 /// What the table of plans/README.md excludes is excluded for a reason: it is not accepted. A4's scenario is

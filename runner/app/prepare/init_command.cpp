@@ -160,7 +160,9 @@ Result<const Profile*> chooseProfile(const std::string& sku, const std::map<std:
     if (named != profiles.end()) return &named->second;
     return Error{ErrorCode::kUsage, "--sku auto is what `muster init` does without --sku", ""};
   }
-  const std::map<std::string, int> present = pciDevices("/sys/bus/pci/devices");
+  const char* sysfs = std::getenv("MUSTER_SYSFS");  // of the host, in a container
+  const std::map<std::string, int> present =
+      pciDevices(fs::path(sysfs == nullptr ? "/sys" : sysfs) / "bus/pci/devices");
   std::vector<const Profile*> found;
   std::vector<std::string> names;
   for (const auto& [name, profile] : profiles)

@@ -32,7 +32,7 @@ def profile_of(share, scenario):
     """The shipped profile of a scenario's devices."""
     pci_id = tomllib.loads(scenario)["devices"]["pci_id"]
     profiles = [profile_at(path) for path in glob.glob(os.path.join(share, "plans", "skus", "*.toml"))]
-    (found,) = [profile for profile in profiles if pci_id in profile["match"].get("pci_ids", [])]
+    (found,) = [profile for profile in profiles if pci_id in profile["match"].get("pci_ids", []) and not profile["match"].get("only_by_name")]
     return found
 
 
