@@ -26,6 +26,13 @@ def reserve(folder, name):
         return False
 
 
+def text(document):
+    """JSON with one line for each check, figure and record: there are thousands."""
+    def value(one):
+        return "[\n" + ",\n".join(json.dumps(item) for item in one) + "]" if isinstance(one, list) and one else json.dumps(one)
+    return "{" + ",\n".join(f"{json.dumps(key)}: {value(one)}" for key, one in document.items()) + "}\n"
+
+
 class Results:
     """Kept on disk after every check, so that a run that is cut off loses nothing."""
 
@@ -78,7 +85,7 @@ class Results:
     def save(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self.document, indent=1) + "\n")
+        temporary.write_text(text(self.document))
         os.replace(temporary, self.path)
 
     def exit_code(self):
