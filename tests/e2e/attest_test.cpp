@@ -180,6 +180,31 @@ TEST_F(Attest, RefutesAnEditedVerdictWithoutAnyKey) {
   EXPECT_EQ(sign(run).exitCode, 2) << "it is not signed either";
 }
 
+/// A later build may warn of other figures: that makes no honest directory a forgery.
+TEST_F(Attest, LeavesOpenWhatOnlyWarnsInAnotherBuild) {
+  for (const char* build : {"", "0.0.1+0123456789ab"}) {
+    const std::string run = copyOf("healthy");
+    edit(run, [build](Record& record) {
+      if (build[0] != 0) record.buildId = build;
+      StageRecord& stage = record.stages.back();
+      const auto passed = std::find_if(stage.verdicts.begin(), stage.verdicts.end(), [](const Verdict& v) {
+        return v.outcome == Outcome::kPass && v.expectation && v.expectation->kind == CheckKind::kDropMax;
+      });
+      passed->outcome = stage.outcome = Outcome::kWarn;
+    });
+    fs::remove(run + "/journal.jsonl");  // it tells how the stage had ended
+    const auto result = verify(run);
+    if (build[0] == 0) {
+      expectRefuted(result, "stored warn, derived pass");
+      continue;
+    }
+    EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("stored warn, derived pass"));
+    EXPECT_THAT(result.out, HasSubstr("verify with that one"));
+    EXPECT_THAT(result.out, Not(HasSubstr("REFUTED")));
+  }
+}
+
 TEST_F(Attest, RefutesEditedLimitsWithoutAnyKey) {
   const std::string run = copyOf("slow");
   edit(run, [](Record& record) {

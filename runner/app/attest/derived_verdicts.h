@@ -9,9 +9,15 @@
 
 namespace muster {
 
+struct VerdictDifference {
+  std::string text;
+  /// The same figures, of which one build warns and another does not: no proof where the builds differ.
+  bool ofWarnings = false;
+};
+
 /// In what the verdicts of `record` differ from those of `again`, the same record judged again: "stage gemm,
 /// compute.gemm_throughput gpu5: stored pass, derived fail". `texts`: also in their words, which another
 /// build may choose otherwise.
-std::vector<std::string> verdictDifferences(const Record& record, const Record& again, bool texts);
+std::vector<VerdictDifference> verdictDifferences(const Record& record, const Record& again, bool texts);
 
 }  // namespace muster

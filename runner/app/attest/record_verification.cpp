@@ -93,7 +93,9 @@ class RunVerification {
     const auto again = judgedAgain(record, record.plan.sha256, {}, tools_.tree);
     if (!again.ok()) return refute(VerifyCheck::kVerdict, again.error().text());
     const auto differences = verdictDifferences(record, *again, sameBuild_);
-    for (const std::string& line : differences) refute(VerifyCheck::kVerdict, line);
+    for (const VerdictDifference& one : differences)
+      one.ofWarnings ? differ(VerifyCheck::kVerdict, one.text, record)
+                     : refute(VerifyCheck::kVerdict, one.text);
     if (differences.empty())
       out_.tell(VerifyCheck::kVerdict,
                 named(fmt::format("{} check results derived again from the stored samples: {}", count,
