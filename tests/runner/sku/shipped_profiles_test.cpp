@@ -38,6 +38,11 @@ bool isCard(const Profile& profile) {
   return profile.description.find("PCIe cards") != std::string::npos;
 }
 
+/// GPUs that NVLink joins: neither cards nor one GPU in a virtual machine.
+bool isBoard(const Profile& profile) {
+  return !isCard(profile) && !profile.match.onlyByName;
+}
+
 TEST(ShippedProfiles, WantTheGpusOfANodeAndAnyNumberOfCardsOrCpus) {
   for (const auto& [name, profile] : shippedProfiles())
     EXPECT_EQ(profile.deviceCount, name == "host" || isCard(profile)   ? 0
@@ -159,7 +164,7 @@ TEST(ShippedProfiles, SayOfALimitThatIsDerivedThatItWasNotMeasured) {
       derived(b200, "memory.peer_bandwidth", {{"direction", "unidirectional"}, {"engine", "copy_engine"}}),
       690e9);
   for (const auto& [name, profile] : profiles) {
-    if (name == "host" || isCard(profile)) continue;
+    if (name == "host" || !isBoard(profile)) continue;
     const Labels place{{"ranks", std::to_string(profile.deviceCount)}, {"nodes", "1"}};
     Labels all = place;
     all.insert({{"op", "all_reduce"}, {"bytes", "8589934592"}});
@@ -184,7 +189,7 @@ TEST(ShippedProfiles, LimitMemoryErrorsByPlaceAndLinksByRate) {
     if (name != "t4") {
       EXPECT_EQ(limitOf(profile, "env.remapped_rows", {{"kind", "uncorrected"}}).limit, 511);
     }
-    if (!isCard(profile)) {
+    if (isBoard(profile)) {
       EXPECT_EQ(limitOf(profile, "env.nvlink_errors", {}).limit, 0);
     }
     if (name.substr(0, 2) == "gb") continue;  // its way to the host is not PCIe
@@ -200,7 +205,7 @@ TEST(ShippedProfiles, OnlyWarnOfWhatDependsOnTheNodesDesign) {
     if (name == "host") continue;
     for (const char* metric : {"env.hca_pcie_share", "env.slowdown_margin"})
       EXPECT_EQ(limitOf(profile, metric, {}).severity, Severity::kWarn) << name << " " << metric;
-    if (!isCard(profile)) {
+    if (isBoard(profile)) {
       EXPECT_EQ(limitOf(profile, "env.fabric_manager_errors", {}).severity, Severity::kWarn) << name;
     }
     if (name != "t4") {
