@@ -88,9 +88,8 @@ TEST_F(FleetIdentity, OfAnotherSkuMustBeExpected) {
 TEST_F(FleetIdentity, OfALooserProfileIsNotTakenForTheOthers) {
   for (int rank = 0; rank < 2; ++rank) ASSERT_EQ(node(rank, "n" + std::to_string(rank)).exitCode, 0);
   std::string lax = readWhole(plan("skus/h100-sxm5-80gb.toml"));
-  for (size_t at = lax.find("tolerance = \""); at != std::string::npos;
-       at = lax.find("tolerance = \"", at + 1))
-    lax.replace(at, lax.find('\n', at) - at, "tolerance = \"60%\"");
+  for (size_t at = lax.find("\nmin = \""); at != std::string::npos; at = lax.find("\nmin = \"", at + 1))
+    lax.replace(at, lax.find('\n', at + 1) - at, "\nmin = \"1 GB/s\"");
   // The tree's own profiles lie in the way of one of the same name.
   std::string renamed = lax;
   renamed.replace(renamed.find("h100-sxm5-80gb"), 14, "h100-lax");

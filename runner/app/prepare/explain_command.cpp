@@ -68,7 +68,7 @@ void addTelemetry(const ExplainedPlan& on, const Catalog& catalog, StageEvidence
 
 /// A node of a stage's group, as far as its time depends on it.
 EstimatedNode estimatedNode(const ExplainedPlan& on, int localRanks, int nodes) {
-  EstimatedNode node{localRanks, on.devices, nodes, 1, on.backend == "sim", {}, {}, 0};
+  EstimatedNode node{localRanks, on.devices, nodes, 1, on.backend == "sim", on.backend != "host", {}, {}, 0};
   if (on.profile) {
     node.peaks = on.profile->peaks;
     node.limits = on.profile->expectations;

@@ -11,6 +11,8 @@ namespace {
 
 /// Seconds until the rate of a warm-up is steady, as the simulated devices and H100 show it.
 constexpr double kSettle = 0.22;
+/// The same of compute.gemm on GPUs, which waits until their power has settled.
+constexpr double kPowerSettles = 2.04;
 
 std::optional<double> number(const Case& c, const char* name) {
   const auto at = c.params.find(name);
@@ -46,7 +48,8 @@ std::optional<double> sampled(const Case& c, const TestSpec& test, const Estimat
   if (!time) return std::nullopt;
   const double warmup = isSeconds(test, "warmup") ? number(c, "warmup").value_or(0) : 0;
   const double turns = test.param("turn_timeout") != nullptr && !node.simulated ? node.ranks : 1;
-  return (*time + std::min(warmup, kSettle)) * samplings(c, test, node) * turns;
+  const double settle = test.name == "gemm" && node.gpus ? kPowerSettles : kSettle;
+  return (*time + std::min(warmup, settle)) * samplings(c, test, node) * turns;
 }
 
 std::optional<double> secondsOf(const Case& c, const TestSpec& test, const EstimatedNode& node) {
