@@ -8,13 +8,15 @@
 #include <limits>
 #include <string>
 
+#include "runner/core/statistics.h"
+
 namespace muster {
 namespace {
 
 constexpr size_t kPlateauWindow = 4;     ///< batches that must agree
 constexpr double kPlateauSpread = 0.02;  ///< within this share
-constexpr double kSettlingRate =
-    0.6;  ///< least share of the sampled rate that is a swing: an H100 fell to 0.83
+/// Least share of the sampled rate that passes for a swing: an H100 fell to 0.83.
+constexpr double kSettlingRate = 0.6;
 constexpr double kWarmupShare = 0.2;  ///< of the progress that is shown
 constexpr size_t kMaxBatch = 1u << 20;
 constexpr size_t kMaxWarmupBatches = 100000;  ///< ends a warm-up whose clock stands still
@@ -120,13 +122,11 @@ Status Sampler::warmUp() {
 /// A rate may swing while it settles; what falls far below the samples is a fault, and becomes samples of the
 /// same work.
 void Sampler::keepStandstills() {
-  std::vector<double> sorted = sampling_.seconds;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
+  const double longest = medianOf(sampling_.seconds) / kSettlingRate;
   size_t pieces = 0;
   double took = 0;
   for (const Batch& batch : settling_) {
-    if (batch.seconds <= *middle / kSettlingRate) continue;
+    if (batch.seconds <= longest) continue;
     pieces += batch.pieces;
     took += batch.seconds * static_cast<double>(batch.pieces);
   }

@@ -41,6 +41,7 @@ class GpuCopies : public ::testing::Test {
         *gpu_, [&] { return copies_->copy(transfers, engine); }, options, [](double) { return true; });
     EXPECT_TRUE(sampling.ok()) << (sampling.ok() ? "" : sampling.error().text());
     const double best = *std::min_element(sampling->seconds.begin(), sampling->seconds.end());
+    EXPECT_GT(best, 0);
     return static_cast<double>(transfers.size() * transfers[0].to->bytes()) / best;
   }
 

@@ -46,9 +46,9 @@ def section(verdict, found):
 def next_step(records):
     """How to correct the profile by this run, where a record was kept."""
     kept = [record for record in records if record["kept"] and record["profile"]["name"]]
-    command = lambda one: shlex.join(["muster", "baseline", "learn", one["kept"], "--correct", "-o", f"{one['profile']['name']}-by-{one['plan']}.toml"])
-    return "".join(f"<p>To correct the profile by {escape(one['plan'])} of this machine, in the folder of its results: <code>{escape(command(one))}</code></p>\n"
-                   for one in kept)
+    commands = [shlex.join(["muster", "baseline", "learn", one["kept"], "--correct", "-o", f"{one['profile']['name']}-by-{one['plan']}.toml"]) for one in kept]
+    return "".join(f"<p>To correct the profile by {escape(one['plan'])} of this machine, in the folder of its results: <code>{escape(command)}</code></p>\n"
+                   for one, command in zip(kept, commands))
 
 
 def page(document, readme):
@@ -77,7 +77,7 @@ def write(document, target):
 def merged(documents):
     """One document of several runs on machines of one kind; ValueError where they are of different kinds.
 
-    A check that was run again on the same GPUs counts as it ended last; what could not run says nothing against what ran.
+    A check that was run again on the same GPUs counts as it ended last; one that is skipped later keeps its earlier outcome.
     """
     documents = sorted((claims.as_dict(document) for document in documents), key=lambda one: str(one.get("date")))
     kinds = [dict(claims.as_dict(document.get("machine"))) for document in documents]

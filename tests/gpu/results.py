@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run of `./dev gpu` found: checks and figures, as one JSON file and as a table."""
 import datetime
-import itertools
 import json
 import os
 import pathlib
@@ -10,20 +9,6 @@ import re
 import records
 
 PASS, FAIL, SKIP = "pass", "fail", "skip"
-
-
-def suffixed(name, number):
-    return name if number == 1 else f"{name}-{number}"
-
-
-def reserve(folder, name):
-    """False where another run of the same second has the name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        (folder / f"{name}.json").open("x").close()
-        return True
-    except FileExistsError:
-        return False
 
 
 def text(document):
@@ -42,9 +27,7 @@ class Results:
                          "parts": {}, "records": [], "checks": [], "figures": []}
         self.part = ""
         gpu = re.sub(r"[^a-z0-9]+", "-", machine.get("gpu", "no-gpu").lower()).strip("-")
-        name = f"{date:%Y%m%d-%H%M%S}-{gpu}"
-        taken = next(n for n in itertools.count(1) if reserve(pathlib.Path(folder), suffixed(name, n)))
-        self.path = pathlib.Path(folder) / f"{suffixed(name, taken)}.json"
+        self.path = pathlib.Path(folder) / f"{date:%Y%m%d-%H%M%S-%f}-{gpu}.json"  # two runs may begin in one second
 
     def begin(self, part):
         """From now on checks are of this part of run.py. Until it ends it counts as cut off."""

@@ -24,8 +24,8 @@ struct PageAllocator {
 
   PageAllocator() = default;
   template <typename U>
-  PageAllocator(const PageAllocator<U>& /*other*/) {
-  }  // NOLINT(google-explicit-constructor): as the standard asks
+  // NOLINTNEXTLINE(google-explicit-constructor): as the standard asks of allocators
+  PageAllocator(const PageAllocator<U>& /*other*/) {}
   T* allocate(size_t count) {
     const size_t pages = (count * sizeof(T) + kPage - 1) / kPage;
     return static_cast<T*>(::operator new (pages* kPage, std::align_val_t{kPage}));
