@@ -39,10 +39,10 @@ commit_seconds() {
 }
 
 said=$("$@" --version) || die "$* --version failed"
-[[ $said =~ ^muster\ ([0-9.]+)\ \([0-9.]+\+([0-9a-z]+)\)$ ]] || die "muster --version said \"$said\", expected \"muster 0.1.0 (0.1.0+COMMIT)\""
+[[ $said =~ ^muster\ ([0-9.]+)\ \([0-9.]+\+([0-9a-z]+)(-dirty)?\)$ ]] || die "muster --version said \"$said\", expected \"muster 0.1.0 (0.1.0+COMMIT)\""
 commit=${BASH_REMATCH[2]}
 seconds=$(commit_seconds "$commit")
-version=${BASH_REMATCH[1]}+$(date -u -d "@$seconds" +%Y%m%d%H%M%S).$commit
+version=${BASH_REMATCH[1]}+$(date -u -d "@$seconds" +%Y%m%d%H%M%S).$commit${BASH_REMATCH[3]:+.dirty}
 architecture=${DEB_ARCH:-$(dpkg --print-architecture)}
 name=muster-$version-$architecture
 work=$(mktemp -d)

@@ -24,6 +24,13 @@ TEST(Cli, VersionNamesTheBuild) {
   EXPECT_EQ(result.out.rfind("muster ", 0), 0u) << result.out;
 }
 
+/// Records are compared by it: it must not be that of the day on which somebody configured the build.
+TEST(Cli, VersionNamesTheCommitThatWasBuilt) {
+  const auto head = runProcess({"git", "-C", sourceDir().string(), "rev-parse", "--short=12", "HEAD"});
+  if (head.exitCode != 0) GTEST_SKIP() << "these sources are no git repository";
+  EXPECT_NE(runMuster({"--version"}).out.find("+" + head.out.substr(0, 12)), std::string::npos) << head.out;
+}
+
 TEST(Cli, ListsPluginsWithTheirTests) {
   const auto result = runMuster({"plugins"});
   EXPECT_EQ(result.exitCode, 0) << result.err;
