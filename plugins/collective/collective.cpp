@@ -17,10 +17,18 @@
 namespace muster::collective {
 namespace {
 
+constexpr const char* kSame = "same";
+
 class CollectiveSession : public sdk::Session {
  public:
-  CollectiveSession(const sdk::Host& host, OpenDevice device, const sdk::Group& place, int nodes)
-      : host_(host), device_(std::move(device)), place_(place), nodes_(nodes), store_(host) {
+  CollectiveSession(const sdk::Host& host, OpenDevice device, const sdk::Group& place, int nodes,
+                    std::string nodeName)
+      : host_(host),
+        device_(std::move(device)),
+        place_(place),
+        nodes_(nodes),
+        nodeName_(std::move(nodeName)),
+        store_(host) {
     // Before NCCL gets settings of ours. Nothing of this machine counts for a simulated one.
     std::vector<std::string> environment;
     for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
@@ -56,9 +64,24 @@ class CollectiveSession : public sdk::Session {
     }
     if (device_.backend->virtualTime() || nodes_ == 1) return {};
     const std::string key = group + "/fabric";
-    if (place_.rank == 0) return store_.set(key, fabric_->name);
-    MUSTER_TRY(const std::string chosen, store_.get(key, timeout));
-    return checkSame(chosen, *fabric_);
+    const FabricVote own = {nodeName_, fabric_->name, fabric_->evidence};
+    MUSTER_CHECK_OK(store_.set(fmt::format("{}/{}", key, place_.rank), voteText(own)));
+    Status same;
+    if (place_.rank == 0) {
+      std::vector<FabricVote> votes;
+      for (int rank = 0; rank < place_.size; ++rank) {
+        MUSTER_TRY(const std::string vote, store_.get(fmt::format("{}/{}", key, rank), timeout));
+        votes.push_back(voteFrom(vote));
+      }
+      same = checkSame(votes);
+      MUSTER_CHECK_OK(store_.set(key, same.ok() ? kSame : same.error().message));
+    } else {
+      MUSTER_TRY(const std::string differs, store_.get(key, timeout));
+      if (differs != kSame) same = Error{ErrorCode::kCorrupt, printable(differs, 4000), "params.fabric"};
+    }
+    // A rank that ends takes its keys with it: all have to have read them.
+    MUSTER_CHECK_OK(store_.barrier(key, timeout));
+    return same;
   }
 
   /// A group of its own for each case, so that counters and settings are the case's.
@@ -79,6 +102,7 @@ class CollectiveSession : public sdk::Session {
   OpenDevice device_;
   sdk::Group place_;
   int nodes_;
+  std::string nodeName_;
   sdk::HostStore store_;
   int groups_ = 0;
   Settings operators_;
@@ -98,8 +122,9 @@ Result<int> nodesOf(const Json& context) {
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
   MUSTER_TRY(OpenDevice device, openDevice(context));
   MUSTER_TRY(int nodes, nodesOf(context));
-  return std::unique_ptr<sdk::Session>(
-      std::make_unique<CollectiveSession>(host, std::move(device), sdk::groupOf(context), nodes));
+  const Json node = context.value("node", Json::object());
+  return std::unique_ptr<sdk::Session>(std::make_unique<CollectiveSession>(
+      host, std::move(device), sdk::groupOf(context), nodes, node.is_object() ? node.value("name", "") : ""));
 }
 
 }  // namespace

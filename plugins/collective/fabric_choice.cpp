@@ -153,13 +153,33 @@ void yieldTo(const Settings& operators, FabricChoice& choice) {
   if (!kept.empty()) choice.evidence += "; not overridden: " + join(kept, ", ");
 }
 
-Status checkSame(const std::string& ofRankZero, const FabricChoice& own) {
-  if (ofRankZero == own.name) return {};
+std::string voteText(const FabricVote& vote) {
+  return Json{vote.node, vote.fabric, vote.evidence}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+FabricVote voteFrom(const std::string& text) {
+  const Json parts = Json::parse(text, nullptr, false);
+  const auto part = [&](size_t i) {
+    const bool there = parts.is_array() && i < parts.size() && parts[i].is_string();
+    return there ? printable(parts[i].get<std::string>(), 300) : std::string();
+  };
+  return {part(0), part(1), part(2)};
+}
+
+Status checkSame(const std::vector<FabricVote>& votes) {
+  constexpr size_t kMostNamed = 8;
+  std::vector<std::string> others;
+  std::set<std::string> nodes;
+  for (const FabricVote& vote : votes)
+    if (vote.fabric != votes.front().fabric && nodes.insert(vote.node).second && nodes.size() <= kMostNamed)
+      others.push_back(fmt::format("{} say {} ({})", vote.node, vote.fabric, vote.evidence));
+  if (nodes.empty()) return {};
+  if (nodes.size() > kMostNamed) others.push_back(fmt::format("{} more nodes", nodes.size() - kMostNamed));
   return Error{
       ErrorCode::kCorrupt,
-      fmt::format("the NICs of this node say {} ({}), those of rank 0 say {}; expected the same on all "
-                  "nodes: compare the NICs of the nodes, or name the fabric in the plan",
-                  own.name, own.evidence, printable(ofRankZero, 64)),
+      fmt::format("the NICs of {} say {} ({}), those of {}; expected the same on all nodes: compare the "
+                  "NICs of the nodes, or name the fabric in the plan",
+                  votes.front().node, votes.front().fabric, votes.front().evidence, join(others, "; ")),
       "params.fabric"};
 }
 

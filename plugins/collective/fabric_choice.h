@@ -34,8 +34,17 @@ Settings operatorSettings(const std::vector<std::string>& environment,
 /// Takes out of the choice what the operator has set, and says so in its evidence.
 void yieldTo(const Settings& operators, FabricChoice& choice);
 
-/// An error where rank 0 chose another fabric: its ranks would not reach each other.
-Status checkSame(const std::string& ofRankZero, const FabricChoice& own);
+/// What a rank says of its choice to the others.
+struct FabricVote {
+  std::string node;
+  std::string fabric;
+  std::string evidence;
+};
+std::string voteText(const FabricVote& vote);
+FabricVote voteFrom(const std::string& text);
+
+/// An error where nodes chose other fabrics than rank 0's: their ranks would not reach each other. By rank.
+Status checkSame(const std::vector<FabricVote>& votes);
 
 /// A fabric whose settings send the data of one node through its NICs.
 inline constexpr const char* kForcedFabric = "ib-forced";

@@ -165,13 +165,25 @@ TEST(FabricChoice, LeavesWhatTheOperatorHasSet) {
 }
 
 TEST(FabricChoice, OfAnotherNodeHasToBeTheSame) {
-  const FabricChoice own{"roce", "active RDMA ports: 8 Ethernet", {}};
-  EXPECT_TRUE(collective::checkSame("roce", own).ok());
-  const Status other = collective::checkSame("ib", own);
-  ASSERT_FALSE(other.ok());
-  EXPECT_THAT(other.error().message,
-              HasSubstr("the NICs of this node say roce (active RDMA ports: 8 Ethernet), "
-                        "those of rank 0 say ib"));
+  const collective::FabricVote own{"n0", "roce", "active RDMA ports: 8 Ethernet"};
+  const collective::FabricVote other{"n1", "ib", "8 InfiniBand \"x\""};
+  EXPECT_TRUE(collective::checkSame({own, own}).ok());
+  const Status odd = collective::checkSame({own, own, other, other});
+  ASSERT_FALSE(odd.ok());
+  EXPECT_THAT(odd.error().message, HasSubstr("the NICs of n0 say roce (active RDMA ports: 8 Ethernet), "
+                                             "those of n1 say ib (8 InfiniBand \"x\"); expected"));
+  std::vector<collective::FabricVote> many(30, other);
+  for (size_t i = 0; i < many.size(); ++i) many[i].node = "n" + std::to_string(i);
+  many[0] = own;
+  EXPECT_THAT(collective::checkSame(many).error().message, HasSubstr("; 21 more nodes; expected"));
+}
+
+TEST(FabricChoice, IsToldToTheOtherRanks) {
+  const collective::FabricVote vote{"n0", "roce", "8 Ethernet \"x\", \xff"};
+  const collective::FabricVote read = collective::voteFrom(collective::voteText(vote));
+  EXPECT_EQ(read.node, vote.node);
+  EXPECT_EQ(read.fabric, vote.fabric);
+  for (const char* lie : {"", "{}", "[1, 2]", "[[[["}) EXPECT_EQ(collective::voteFrom(lie).fabric, "") << lie;
 }
 
 std::vector<RdmaPort> portsOf(const std::vector<double>& gigabits, const std::string& layer = "InfiniBand") {
