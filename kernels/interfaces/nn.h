@@ -104,7 +104,8 @@ class Program {
 class Nn {
  public:
   virtual ~Nn() = default;
-  /// Types that this device computes in hardware: f32, and bf16 where there are instructions for it.
+  /// Types that this device computes in hardware: f32, and tf32, bf16 and f16 where there are instructions
+  /// for them.
   [[nodiscard]] virtual std::vector<Dtype> dtypes() const = 0;
   /// Whether inputs matter. Sim says no: its programs take empty ones, so that nobody makes data in vain.
   [[nodiscard]] virtual bool readsInputs() const { return true; }

@@ -19,6 +19,13 @@ size_t tenthOf(size_t count) {
 
 }  // namespace
 
+std::vector<double> ratesOf(double amount, const std::vector<double>& seconds) {
+  std::vector<double> rates;
+  rates.reserve(seconds.size());
+  for (double s : seconds) rates.push_back(amount / s);
+  return rates;
+}
+
 double driftOf(const std::vector<double>& seconds) {
   const auto fifth = static_cast<int64_t>((seconds.size() + 4) / 5);
   const double first = medianOf({seconds.begin(), seconds.begin() + fifth});

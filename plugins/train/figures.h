@@ -10,7 +10,8 @@
 
 namespace muster::train {
 
-/// The middle value, of two the mean; 0 of none.
+/// `amount` per second, for each of the durations.
+std::vector<double> ratesOf(double amount, const std::vector<double>& seconds);
 
 /// How much longer the last fifth of the steps took than the first, by their medians; negative: they got
 /// faster.

@@ -17,14 +17,18 @@ int64_t naturalSize(const DatasetSpec& data) {
 
 }  // namespace
 
-void Params::declareCommon(sdk::ParamTable& param) {
-  param("model", model.name, "resnet18", {"resnet18", "resnet50", "transformer"},
-        "resnet50 is v1.5; transformer is a decoder-only language model");
+void Params::declareImages(sdk::ParamTable& param) {
   param("batch_size", model.batch, 32, {1, 65536}, "samples of one rank's step");
   param("num_classes", model.classes, 1000, {2, 1000000}, "number of classes that a ResNet distinguishes");
   param("image_size", data.imageSize, 0, {0, 4096},
         "image height and width in pixels; 0: 224 for synthetic and imagenet, 32 for the other data");
   param("width", model.width, 64, {1, 4096}, "channels of a ResNet's first stage");
+}
+
+void Params::declareTraining(sdk::ParamTable& param) {
+  param("model", model.name, "resnet18", {"resnet18", "resnet50", "transformer"},
+        "resnet50 is v1.5; transformer is a decoder-only language model");
+  declareImages(param);
   param("vocabulary", model.vocabulary, 32000, {2, 10000000}, "vocabulary size of the transformer");
   param("dimension", model.dimension, 1024, {1, 131072}, "width of the transformer");
   param("heads", model.heads, 16, {1, 1024}, "attention heads; must divide dimension");
@@ -56,7 +60,7 @@ Status Params::complete() {
 }
 
 void TrainingParams::declare(sdk::ParamTable& param) {
-  declareCommon(param);
+  declareTraining(param);
   param("data_mode", data.mode, "synthetic",
         {"synthetic", "fashion-mnist", "cifar10", "cifar100", "imagenet"},
         "data set; imagenet: one directory of JPEGs per class");
@@ -82,7 +86,7 @@ void TrainingParams::declare(sdk::ParamTable& param) {
 }
 
 void DeterminismParams::declare(sdk::ParamTable& param) {
-  declareCommon(param);
+  declareTraining(param);
   param("iterations", active, 10, {1, 1000000}, "steps in each of the two runs");
 }
 
@@ -90,6 +94,17 @@ Status DeterminismParams::complete() {
   warmup = 0;
   program.deterministic = true;
   return Params::complete();
+}
+
+void InferenceParams::declare(sdk::ParamTable& param) {
+  param("model", model.name, "resnet50", {"resnet18", "resnet50"}, "resnet50 is v1.5");
+  declareImages(param);
+  param("dtype", program.dtype, "f32", {"f32", "tf32", "bf16", "f16"}, dtypeFromName,
+        "type of activations and products. Skipped if the device does not support it");
+  param("warmup_iterations", warmup, 50, {1, 1000000000}, "untimed passes before timing");
+  param("active_iterations", active, 100, {1, 1000000000}, "number of timed passes");
+  param("deterministic", program.deterministic, false,
+        "use only operations that give bitwise identical results in every process");
 }
 
 }  // namespace muster::train

@@ -9,9 +9,10 @@
 
 namespace muster::train {
 
-/// What both tests work with.
+/// What all tests work with.
 struct Params {
-  void declareCommon(sdk::ParamTable& param);
+  void declareImages(sdk::ParamTable& param);  ///< sizes of a ResNet
+  void declareTraining(sdk::ParamTable& param);
   Status complete();
 
   ModelSpec model;
@@ -41,6 +42,9 @@ struct TrainingParams : Params {
 struct DeterminismParams : Params {
   void declare(sdk::ParamTable& param);
   Status complete();
+};
+struct InferenceParams : Params {
+  void declare(sdk::ParamTable& param);
 };
 
 }  // namespace muster::train

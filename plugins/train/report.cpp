@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "plugins/train/figures.h"
+#include "plugins/train/teller.h"
 #include "runner/core/statistics.h"
 
 namespace muster::train {
@@ -15,41 +16,11 @@ namespace {
 
 constexpr size_t kShortRun = 20;  ///< iterations below which a loss need not have fallen
 
-/// Sends measurements until one is refused.
-class Teller {
- public:
-  explicit Teller(const Bench& bench) : bench_(bench), now_(bench.device.now()) {}
-  Teller& number(const char* metric, const char* unit, double value) {
-    return samples(metric, unit, {value});
-  }
-  Teller& samples(const char* metric, const char* unit, const std::vector<double>& values) {
-    if (status_.ok()) status_ = bench_.host.measurement(metric, unit, values, {}, now_);
-    return *this;
-  }
-  Teller& text(const char* metric, const std::string& value) {
-    if (status_.ok()) status_ = bench_.host.fact(metric, value);
-    return *this;
-  }
-  [[nodiscard]] Status status() const { return status_; }
-
- private:
-  const Bench& bench_;
-  double now_;
-  Status status_;
-};
-
 std::vector<double> secondsOf(const std::vector<Step>& steps) {
   std::vector<double> seconds;
   seconds.reserve(steps.size());
   for (const Step& step : steps) seconds.push_back(step.seconds);
   return seconds;
-}
-
-std::vector<double> ratesOf(double samples, const std::vector<double>& seconds) {
-  std::vector<double> rates;
-  rates.reserve(seconds.size());
-  for (double s : seconds) rates.push_back(samples / s);
-  return rates;
 }
 
 double waitShare(const std::vector<Step>& steps) {

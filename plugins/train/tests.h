@@ -23,5 +23,6 @@ std::string describe();
 
 Status runTraining(const Bench& bench, const Json& params, uint64_t seed);
 Status runDeterminism(const Bench& bench, const Json& params, uint64_t seed);
+Status runInference(const Bench& bench, const Json& params, uint64_t seed);
 
 }  // namespace muster::train

@@ -42,8 +42,9 @@ class TrainSession : public sdk::Session {
 
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
   MUSTER_TRY(const RunCase runCase,
-             sdk::chooseTest<RunCase>(context, "train",
-                                      {{"training", runTraining}, {"determinism", runDeterminism}}));
+             sdk::chooseTest<RunCase>(
+                 context, "train",
+                 {{"training", runTraining}, {"determinism", runDeterminism}, {"inference", runInference}}));
   MUSTER_TRY(OpenDevice device, openDevice(context));
   MUSTER_TRY(std::unique_ptr<Nn> nn, device.backend->nn(*device.device));
   return std::unique_ptr<sdk::Session>(

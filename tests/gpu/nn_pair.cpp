@@ -30,6 +30,7 @@ NnBounds boundsOf(Dtype dtype) {
     case Dtype::kF32:
       return {2e-5, 2e-4};
     case Dtype::kTf32:
+    case Dtype::kF16:
       return {3e-3, 5e-2};
     default:
       return {2.5e-2, 0.25};

@@ -15,9 +15,9 @@
 namespace muster::gpu {
 
 /// How far a GPU's result may be from the host's in f32, as a share of its root mean square. f32 differs by
-/// the order of sums alone; TF32 rounds inputs of products to 10 bits, bf16 everything to 8. Gradients also
-/// see ReLUs go the other way where their input is within rounding of zero: a share s of them costs about
-/// sqrt(s).
+/// the order of sums alone; TF32 rounds inputs of products to 10 bits, f16 everything to 10, bf16 everything
+/// to 7. Gradients also see ReLUs go the other way where their input is within rounding of zero: a share s of
+/// them costs about sqrt(s).
 struct NnBounds {
   double output;
   double gradient;
@@ -32,7 +32,7 @@ struct OpenedNn {
   [[nodiscard]] bool offers(Dtype dtype) const;
   std::unique_ptr<Program> compile(const Network& network, const ProgramOptions& options);
 };
-/// The types that this GPU trains in.
+/// The types that this GPU computes networks in.
 std::vector<Dtype> gpuDtypes();
 
 class NnPair {

@@ -362,9 +362,13 @@ bool beyondSchemas(const std::string& problems) {
 
 /// What a set leaves out may be given where it is used, and the other way round.
 bool isPartOfASet(const Json& json, const std::string& pointer) {
-  const Json::json_pointer parent = Json::json_pointer(pointer).parent_pointer();
-  return pointer.starts_with("/expectations/") ||
-         (json.at(parent).is_object() && json.at(parent).contains("set"));
+  if (pointer.starts_with("/expectations/")) return true;
+  Json::json_pointer above(pointer);
+  do {
+    above = above.parent_pointer();
+    if (json.at(above).is_object() && json.at(above).contains("set")) return true;
+  } while (!above.empty());
+  return false;
 }
 
 TEST(Schemas, AcceptEveryShippedFile) {

@@ -17,8 +17,8 @@ class CudaNn : public Nn {
   explicit CudaNn(CudaDevice& device) : device_(device) {}
 
   [[nodiscard]] std::vector<Dtype> dtypes() const override {
-    if (device_.computeCapability() < kAmpere) return {Dtype::kF32};
-    return {Dtype::kF32, Dtype::kTf32, Dtype::kBf16};
+    if (device_.computeCapability() < kAmpere) return {Dtype::kF32, Dtype::kF16};
+    return {Dtype::kF32, Dtype::kTf32, Dtype::kF16, Dtype::kBf16};
   }
 
   Result<std::unique_ptr<Program>> compile(const Network& network, const ProgramOptions& options) override {
@@ -27,10 +27,10 @@ class CudaNn : public Nn {
       if (dtype == options.dtype) return CudaProgram::compile(device_, network, options);
       names.emplace_back(dtypeName(dtype));
     }
-    return Error{
-        ErrorCode::kUnsupported,
-        std::string("this GPU trains in ") + join(names, ", ") + ", not in " + dtypeName(options.dtype),
-        device_.info().id};
+    return Error{ErrorCode::kUnsupported,
+                 std::string("this GPU computes networks in ") + join(names, ", ") + ", not in " +
+                     dtypeName(options.dtype),
+                 device_.info().id};
   }
 
  private:

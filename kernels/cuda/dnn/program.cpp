@@ -142,7 +142,7 @@ Status CudaProgram::makeBuffers() {
   plan_.gradients = floatsIn(*gradients_);
   plan_.weights = bytesOf(*parameters_);
   if (engine_->element == Element::kF32) return {};
-  MUSTER_TRY(low_, zeros(device_, elements_ * sizeof(Bf16)));
+  MUSTER_TRY(low_, zeros(device_, elements_ * static_cast<uint64_t>(bytesOf(engine_->element))));
   plan_.weights = bytesOf(*low_);
   return {};
 }
@@ -244,6 +244,7 @@ Status CudaProgram::update() {
   data.weightDecay = static_cast<float>(optimizer_.weightDecay);
   data.gradient = plan_.gradients;
   data.parameters = plan_.parameters;
+  data.element = engine_->element;
   data.low = low_ == nullptr ? nullptr : bytesOf(*low_);
   data.first = floatsIn(*moments_);
   data.scalars = reinterpret_cast<const StepScalars*>(bytesOf(*scalars_));

@@ -80,7 +80,7 @@ class CudaProgram : public Program {
   Plan plan_;
   std::vector<std::unique_ptr<Op>> ops_;
   LossOp* loss_ = nullptr;
-  std::unique_ptr<Buffer> parameters_, gradients_, low_;  ///< low: the bf16 copy of the parameters
+  std::unique_ptr<Buffer> parameters_, gradients_, low_;  ///< low: the 16-bit copy of the parameters
   std::vector<float*> staging_;                           ///< by tensor: f32 NCHW images as they are written
   uint64_t elements_ = 0;
   OptimizerSpec optimizer_;

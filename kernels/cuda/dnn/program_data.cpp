@@ -46,9 +46,9 @@ Status CudaProgram::writeParameter(int parameter, std::span<const float> values)
     kept[place.filter.k > 0 ? static_cast<size_t>(krscOf(place.filter, static_cast<int64_t>(i))) : i] =
         values[i];
   MUSTER_CHECK_OK(copyToDevice(plan_.parameter(parameter), kept.data(), kept.size() * sizeof(float)));
-  if (engine_->element == Element::kBf16)
-    MUSTER_CUDA(castToBf16(plan_.parameter(parameter), plan_.weight(parameter),
-                           static_cast<int64_t>(place.count), engine_->stream));
+  if (engine_->element != Element::kF32)
+    MUSTER_CUDA(castToLow(engine_->element, plan_.parameter(parameter), plan_.weight(parameter),
+                          static_cast<int64_t>(place.count), engine_->stream));
   return {};
 }
 
@@ -102,6 +102,7 @@ Result<std::vector<float>> CudaProgram::readTensor(Tensor tensor) {
     MUSTER_CHECK_OK(copyFromDevice(kept.data(), value.data, kept.size() * sizeof(type)));
     return plain(kept, value, shape);
   };
+  if (engine_->element == Element::kF16) return read(F16{});
   return engine_->element == Element::kBf16 ? read(Bf16{}) : read(float{});
 }
 

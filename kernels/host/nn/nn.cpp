@@ -21,9 +21,10 @@ class HostNn : public Nn {
   Result<std::unique_ptr<Program>> compile(const Network& network, const ProgramOptions& options) override {
     if (options.dtype == Dtype::kF32) return HostProgram::compile(device_, network, Element::kF32, threads_);
     if (options.dtype != Dtype::kBf16)
-      return Error{ErrorCode::kUnsupported,
-                   std::string("processors train in f32 or bf16, not in ") + dtypeName(options.dtype),
-                   device_.info().id};
+      return Error{
+          ErrorCode::kUnsupported,
+          std::string("processors compute networks in f32 or bf16, not in ") + dtypeName(options.dtype),
+          device_.info().id};
     MUSTER_CHECK_OK(hasBf16().context(device_.info().id));
     return HostProgram::compile(device_, network, Element::kBf16, threads_);
   }

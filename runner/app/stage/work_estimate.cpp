@@ -21,6 +21,7 @@ constexpr double kNodeHop = 5e-6;       ///< of a message between nodes
 constexpr double kBackward = 2;         ///< backward passes cost twice a forward pass
 constexpr double kLargestBatch = 1000;  ///< runs of a collective in one sample
 constexpr int kTransfers = 5;           ///< gradient exchanges that training times by themselves
+constexpr int kCalibrationPasses = 22;  ///< forward passes in f32 before inference
 
 double numberOf(const Case& c, const char* name) {
   const auto at = c.params.find(name);
@@ -113,14 +114,13 @@ ModelWork workOf(const Case& c) {
   return resnetWork(c, model == "resnet18" ? kResnet18 : kResnet50);
 }
 
-/// One rank by itself. Layers are limited by their operations or by their traffic: a step takes longer than
-/// either of both sums and less than their sum.
-std::optional<double> stepSeconds(const Case& c, const ModelWork& work, const EstimatedNode& node) {
-  const std::string dtype = textOf(c, "dtype");
+/// A step of one rank by itself, as so many forward passes. Layers are limited by their operations or by
+/// their traffic: it takes longer than either of both sums and less than their sum.
+std::optional<double> stepSeconds(const Case& c, const ModelWork& work, const EstimatedNode& node,
+                                  const std::string& dtype, double passes) {
   const double flops = kFlopsShare * peakOf(node, "flops." + dtype), memory = memoryRate(node);
   if (!(flops > 0) || !(memory > 0)) return std::nullopt;
-  const double batch = numberOf(c, "batch_size"), element = dtype == "bf16" ? 2 : 4;
-  const double passes = 1 + kBackward;
+  const double batch = numberOf(c, "batch_size"), element = dtype == "bf16" || dtype == "f16" ? 2 : 4;
   const double computing = passes * work.flops * batch / flops;
   const double moving = passes * (work.moved * batch * element + 4 * work.parameters) / memory;
   return std::hypot(computing, moving);
@@ -130,7 +130,7 @@ std::optional<double> stepSeconds(const Case& c, const ModelWork& work, const Es
 std::optional<double> trainingSeconds(const Case& c, const EstimatedNode& node) {
   if (numberOf(c, "epochs") > 0) return std::nullopt;  // the data set decides
   const ModelWork work = workOf(c);
-  const auto alone = stepSeconds(c, work, node);
+  const auto alone = stepSeconds(c, work, node, textOf(c, "dtype"), 1 + kBackward);
   if (!alone) return std::nullopt;
   const int ranks = node.ranks * node.nodes;
   const double runs = c.params.contains("iterations")
@@ -143,6 +143,16 @@ std::optional<double> trainingSeconds(const Case& c, const EstimatedNode& node) 
   const double solo = numberOf(c, "solo_iterations");
   return runs * std::max(*alone, *alone / (1 + kBackward) + exchange) + 2 * solo * *alone +
          (solo > 0 ? kTransfers * exchange : 0);
+}
+
+/// The logits in f32 come first.
+std::optional<double> inferenceSeconds(const Case& c, const EstimatedNode& node) {
+  const ModelWork work = workOf(c);
+  const auto timed = stepSeconds(c, work, node, textOf(c, "dtype"), 1);
+  const auto expected = stepSeconds(c, work, node, "f32", 1);
+  if (!timed || !expected) return std::nullopt;
+  return (numberOf(c, "warmup_iterations") + numberOf(c, "active_iterations")) * *timed +
+         kCalibrationPasses * *expected;
 }
 
 /// One size in one placement, as plugins/collective/measure.cpp runs it.
@@ -203,6 +213,7 @@ std::optional<double> ringSeconds(const Case& c, const EstimatedNode& node) {
 std::optional<double> workSeconds(const Stage& stage, const Case& c, const EstimatedNode& node) {
   const std::string test = stage.plugin + "." + stage.test;
   if (test == "memory.pattern") return patternSeconds(c, node);
+  if (test == "train.inference") return inferenceSeconds(c, node);
   if (stage.plugin == "train") return trainingSeconds(c, node);
   if (test == "collective.sweep") return sweepSeconds(c, node);
   if (test == "ring.ring") return ringSeconds(c, node);

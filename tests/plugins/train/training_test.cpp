@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// train.training and train.determinism over the C border: small models on the real CPU, large ones in virtual
-// time.
+// train.training, train.determinism and train.inference over the C border: small models on the real CPU,
+// large ones in virtual time.
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -148,6 +148,75 @@ TEST_F(Training, FindsSilentCorruptionByTrainingTwice) {
             MUSTER_OK);
   EXPECT_GT(sick.value("gradient_mismatches"), 0);
   EXPECT_THAT(sick.told("first_mismatch").at(0).text, HasSubstr("rank 0 on gpu0: iteration 4"));
+}
+
+TEST_F(Training, InfersTheSameBitsInEveryPassOnThisCpu) {
+  for (const char* model : {"resnet18", "resnet50"}) {
+    RecordingHost host;
+    const Json params = {{"model", model},        {"width", 4},       {"batch_size", 4},
+                         {"num_classes", 10},     {"image_size", 32}, {"warmup_iterations", 2},
+                         {"active_iterations", 5}};
+    ASSERT_EQ(plugin_.run(host, "inference", params, contextFor("host", "cpu0")).ran, MUSTER_OK)
+        << host.error;
+    plugin_.expectDeclared(host, "inference");
+    EXPECT_EQ(host.value("mismatched_passes"), 0);
+    EXPECT_EQ(host.value("output_error"), 0) << "f32 is what the others are compared with";
+    const auto seconds = host.told("pass_time").at(0).samples;
+    ASSERT_EQ(seconds.size(), 5u);
+    EXPECT_DOUBLE_EQ(host.told("inference_throughput").at(0).samples.at(2), 4 / seconds[2]);
+  }
+}
+
+/// With rates of f32, to which inference compares, and f16.
+std::string inferenceScenario(const std::string& faults) {
+  const std::string text = scenarioText(faults);
+  const std::string rates = "[figures.gemm]\n";
+  const size_t at = text.find(rates) + rates.size();
+  return text.substr(0, at) + "f32 = \"60 TFLOP/s\"\nf16 = \"700 TFLOP/s\"\n" + text.substr(at);
+}
+
+TEST_F(Training, CountsThePassesThatInferOtherBits) {
+  for (const char* dtype : {"f16", "bf16"}) {
+    const Json params = {{"dtype", dtype}, {"batch_size", 64}};
+    RecordingHost healthy;
+    const auto path = folder_.write("healthy.toml", inferenceScenario(""));
+    ASSERT_EQ(plugin_.run(healthy, "inference", params, contextFor("sim", "gpu0", path.string())).ran,
+              MUSTER_OK)
+        << healthy.error;
+    plugin_.expectDeclared(healthy, "inference");
+    EXPECT_EQ(healthy.value("mismatched_passes"), 0);
+    EXPECT_TRUE(healthy.told("first_mismatch").empty());
+    RecordingHost sick;
+    const auto other = folder_.write("sick.toml", inferenceScenario(corruption("training", 40, 4096, 13)));
+    ASSERT_EQ(plugin_.run(sick, "inference", params, contextFor("sim", "gpu0", other.string())).ran,
+              MUSTER_OK);
+    EXPECT_EQ(sick.value("mismatched_passes"), 3) << "passes 40, 80 and 120 of 150";
+    EXPECT_EQ(sick.value("output_error"), 0) << "the first pass is a right one";
+    EXPECT_THAT(sick.told("first_mismatch").at(0).text, HasSubstr("pass 40: logit "));
+    RecordingHost always;
+    const auto all = folder_.write("always.toml", inferenceScenario(corruption("training", 1, 4096, 13)));
+    ASSERT_EQ(plugin_.run(always, "inference", params, contextFor("sim", "gpu0", all.string())).ran,
+              MUSTER_OK);
+    EXPECT_EQ(always.value("mismatched_passes"), 149) << "all but the first";
+    EXPECT_GT(always.value("output_error"), 0);
+  }
+}
+
+TEST_F(Training, InfersFasterThanItTrainsOnASimulatedDevice) {
+  const auto path = folder_.write("healthy.toml", inferenceScenario(""));
+  const Json params = {{"model", "resnet50"}, {"dtype", "bf16"}, {"batch_size", 256}};
+  const auto rateOf = [&](const char* test, const char* metric) {
+    RecordingHost host;
+    EXPECT_EQ(plugin_.run(host, test, params, contextFor("sim", "gpu0", path.string())).ran, MUSTER_OK);
+    return host.told(metric).at(0).samples.back();
+  };
+  EXPECT_NEAR(rateOf("inference", "inference_throughput") / rateOf("training", "throughput"), 3, 0.5)
+      << "a pass forward moves a third of a step's data";
+}
+
+TEST_F(Training, InfersInNoTypeThatThisCpuLacks) {
+  EXPECT_EQ(onHost({{"dtype", "f16"}}, "inference").ran, MUSTER_UNSUPPORTED);
+  EXPECT_THAT(host_.error, HasSubstr("not in f16"));
 }
 
 TEST_F(Training, IsSkippedInATypeThatTheDeviceLacks) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels do with one element: bf16, GELU, ReLU, optimizers. Plain functions that tests run on the CPU.
+// What kernels do with one element: bf16, f16, GELU, ReLU, optimizers. Plain functions that tests run on the
+// CPU.
 #pragma once
 
 #include <cmath>
@@ -7,14 +8,20 @@
 #include <cstring>
 
 #include "kernels/cuda/host_device.h"
+#include "kernels/spec/narrow_floats.h"
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #endif
 
 namespace muster::cuda {
 
 /// bf16 as memory holds it; arithmetic is always f32, so that GPUs without bf16 instructions compile too.
 struct Bf16 {
+  uint16_t bits = 0;
+};
+/// f16 in the same way.
+struct F16 {
   uint16_t bits = 0;
 };
 
@@ -43,6 +50,13 @@ MUSTER_HD inline float toFloat(float value) {
 MUSTER_HD inline float toFloat(Bf16 value) {
   return floatOf(static_cast<uint32_t>(value.bits) << 16);
 }
+MUSTER_HD inline float toFloat(F16 value) {
+#if defined(__CUDA_ARCH__)
+  return __half2float(__ushort_as_half(value.bits));
+#else
+  return static_cast<float>(decodeFloat(value.bits, kF16Format));
+#endif
+}
 
 /// To the nearest, ties to even, as the hardware's instruction does it; every NaN becomes 0x7FFF.
 MUSTER_HD inline Bf16 toBf16(float value) {
@@ -55,6 +69,15 @@ MUSTER_HD inline Bf16 toBf16(float value) {
 #endif
 }
 
+/// To the nearest, ties to even; beyond 65504 infinity, every NaN becomes one.
+MUSTER_HD inline F16 toF16(float value) {
+#if defined(__CUDA_ARCH__)
+  return {__half_as_ushort(__float2half_rn(value))};
+#else
+  return {static_cast<uint16_t>(encodeFloat(value, kF16Format))};
+#endif
+}
+
 template <typename T>
 MUSTER_HD inline T fromFloat(float value);
 template <>
@@ -64,6 +87,10 @@ MUSTER_HD inline float fromFloat<float>(float value) {
 template <>
 MUSTER_HD inline Bf16 fromFloat<Bf16>(float value) {
   return toBf16(value);
+}
+template <>
+MUSTER_HD inline F16 fromFloat<F16>(float value) {
+  return toF16(value);
 }
 
 /// NaN is not below zero and stays.

@@ -70,11 +70,13 @@ cudaError_t mapSame(Element element, const void* from, void* to, int64_t count, 
 
 }  // namespace
 
-cudaError_t castToBf16(const float* from, void* to, int64_t count, cudaStream_t stream) {
-  return map<float, Bf16>(from, to, count, Copy{}, stream);
+cudaError_t castToLow(Element low, const float* from, void* to, int64_t count, cudaStream_t stream) {
+  return low == Element::kF16 ? map<float, F16>(from, to, count, Copy{}, stream)
+                              : map<float, Bf16>(from, to, count, Copy{}, stream);
 }
-cudaError_t castFromBf16(const void* from, float* to, int64_t count, cudaStream_t stream) {
-  return map<Bf16, float>(from, to, count, Copy{}, stream);
+cudaError_t castFromLow(Element low, const void* from, float* to, int64_t count, cudaStream_t stream) {
+  return low == Element::kF16 ? map<F16, float>(from, to, count, Copy{}, stream)
+                              : map<Bf16, float>(from, to, count, Copy{}, stream);
 }
 cudaError_t addTo(Element element, void* y, const void* x, int64_t count, cudaStream_t stream) {
   return mapSame(element, x, y, count, Sum{}, stream);

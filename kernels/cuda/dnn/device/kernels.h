@@ -13,9 +13,9 @@
 namespace muster::cuda {
 
 /// How activations are kept; tf32 is f32 in memory.
-enum class Element { kF32, kBf16 };
+enum class Element { kF32, kBf16, kF16 };
 constexpr int64_t bytesOf(Element element) {
-  return element == Element::kBf16 ? 2 : 4;
+  return element == Element::kF32 ? 4 : 2;
 }
 
 /// Where an operation leaves a gradient.
@@ -25,8 +25,9 @@ struct Sink {
 };
 
 // ---- Element by element: elementwise.cu
-cudaError_t castToBf16(const float* from, void* to, int64_t count, cudaStream_t stream);
-cudaError_t castFromBf16(const void* from, float* to, int64_t count, cudaStream_t stream);
+/// To and from the 16 bits of bf16 or f16.
+cudaError_t castToLow(Element low, const float* from, void* to, int64_t count, cudaStream_t stream);
+cudaError_t castFromLow(Element low, const void* from, float* to, int64_t count, cudaStream_t stream);
 /// y += x.
 cudaError_t addTo(Element element, void* y, const void* x, int64_t count, cudaStream_t stream);
 cudaError_t geluForward(Element element, const void* x, void* y, int64_t count, cudaStream_t stream);
@@ -178,7 +179,8 @@ struct Optimized {
   float weightDecay = 0;
   const float* gradient = nullptr;
   float* parameters = nullptr;
-  void* low = nullptr;  ///< the bf16 copy of the parameters; missing in f32
+  Element element = Element::kF32;
+  void* low = nullptr;  ///< the 16-bit copy of the parameters, of type `element`; missing in f32
   float* first = nullptr;
   float* second = nullptr;  ///< AdamW only
   const StepScalars* scalars = nullptr;

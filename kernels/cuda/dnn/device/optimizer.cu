@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers: one pass over the flat buffers, which also writes the bf16 copy of the parameters.
+// Optimizers: one pass over the flat buffers, which also writes the 16-bit copy of the parameters.
 #include "kernels/cuda/dnn/device/vectors.cuh"
 
 namespace muster::cuda {
@@ -28,7 +28,8 @@ __device__ inline void eachParameter(const Optimized& d, Body body) {
     store<kVector>(d.parameters + at, p);
     store<kVector>(d.first + at, m);
     if constexpr (kSecond) store<kVector>(d.second + at, v);
-    if (d.low != nullptr) store<kVector>(static_cast<Bf16*>(d.low) + at, p);
+    if (d.element == Element::kBf16) store<kVector>(static_cast<Bf16*>(d.low) + at, p);
+    if (d.element == Element::kF16) store<kVector>(static_cast<F16*>(d.low) + at, p);
   });
 }
 

@@ -79,6 +79,7 @@ __device__ inline T acrossBlock(T value, T empty, Op op) {
 /// Runs `body` with a value of the element's type: launchers choose their template by it.
 template <typename Body>
 cudaError_t withType(Element element, Body body) {
+  if (element == Element::kF16) return body(F16{});
   return element == Element::kBf16 ? body(Bf16{}) : body(float{});
 }
 
@@ -90,9 +91,10 @@ struct Width {
 /// Runs body(type, width) with vectors where rows of `width` elements allow them.
 template <typename Body>
 cudaError_t withVectors(Element element, int64_t width, Body body) {
-  if (element == Element::kBf16)
-    return vectorOf(width, 2) == 8 ? body(Bf16{}, Width<8>{}) : body(Bf16{}, Width<1>{});
-  return vectorOf(width, 4) == 4 ? body(float{}, Width<4>{}) : body(float{}, Width<1>{});
+  return withType(element, [&](auto type) {
+    constexpr int kBytes = sizeof(type), kVector = 16 / kBytes;
+    return vectorOf(width, kBytes) == kVector ? body(type, Width<kVector>{}) : body(type, Width<1>{});
+  });
 }
 
 }  // namespace muster::cuda

@@ -20,6 +20,7 @@ struct DnnTarget {
   bool deterministic = true;
 
   [[nodiscard]] cudnnDataType_t type() const {
+    if (dtype == Dtype::kF16) return CUDNN_DATA_HALF;
     return dtype == Dtype::kBf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
   }
 };

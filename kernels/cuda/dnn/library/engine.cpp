@@ -15,6 +15,11 @@ namespace {
 
 constexpr int kChoiceRuns = 3;
 
+Element elementFor(Dtype dtype) {
+  if (dtype == Dtype::kF16) return Element::kF16;
+  return dtype == Dtype::kBf16 ? Element::kBf16 : Element::kF32;
+}
+
 /// Choices of this process, by what was chosen for. Times differ from one measurement to the next: what two
 /// programs of one process compute must not.
 class Choices {
@@ -54,7 +59,7 @@ Engine::Engine(CudaDevice& device, const ProgramOptions& options)
     : device(device),
       stream(device.stream()),
       dtype(options.dtype),
-      element(options.dtype == Dtype::kBf16 ? Element::kBf16 : Element::kF32),
+      element(elementFor(options.dtype)),
       deterministic(options.deterministic) {}
 
 Engine::~Engine() {

@@ -23,7 +23,7 @@ class Engine {
 
   CudaDevice& device;
   const cudaStream_t stream;
-  const Dtype dtype;           ///< f32, tf32 or bf16
+  const Dtype dtype;           ///< f32, tf32, bf16 or f16
   const Element element;       ///< how activations, and the weights that products read, are kept
   const bool deterministic;    ///< no algorithm is chosen by its time, none adds in a changing order
   int64_t columnBlocks = 264;  ///< two blocks for each multiprocessor
@@ -35,6 +35,7 @@ class Engine {
   /// Elements that channels of images are padded to: 16 bytes.
   [[nodiscard]] int64_t channelUnit() const { return 16 / bytesOf(element); }
   [[nodiscard]] cudaDataType_t blasType() const {
+    if (element == Element::kF16) return CUDA_R_16F;
     return element == Element::kBf16 ? CUDA_R_16BF : CUDA_R_32F;
   }
   [[nodiscard]] DnnTarget target() const { return {cudnn, nullptr, dtype, deterministic}; }

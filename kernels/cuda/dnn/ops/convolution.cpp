@@ -47,7 +47,7 @@ class ConvolutionOp : public Op {
   void* residualGradient_ = nullptr;  ///< to be added to; else dy was handed on
   Sink dx_;
   float* dw_ = nullptr;
-  void* lowDw_ = nullptr;  ///< scratch: in bf16, as cuDNN has no engine from bf16 to f32
+  void* lowDw_ = nullptr;  ///< scratch: in 16 bits, as cuDNN has no engine from them to f32
 };
 
 Result<std::unique_ptr<ConvolutionGraph>> ConvolutionOp::make(Plan& plan, ConvolutionProduct product,
@@ -66,7 +66,7 @@ Status ConvolutionOp::prepare(Plan& plan) {
   MUSTER_TRY(output_, make(plan, ConvolutionProduct::kOutput));
   MUSTER_TRY(filterGradient_, make(plan, ConvolutionProduct::kFilterGradient));
   plan.wantScratch(engine_->columnBytes(shape_.out.rows(), shape_.out.padded, 2));
-  if (engine_->element == Element::kBf16)
+  if (engine_->element != Element::kF32)
     plan.wantScratch(static_cast<uint64_t>(shape_.filter.paddedElements()) * 2);
   return makeMemory(plan);
 }
@@ -88,7 +88,7 @@ Status ConvolutionOp::bind(Plan& plan) {
   x_ = plan.of(layer_.inputs[0]).data;
   w_ = plan.weight(layer_.weight);
   dw_ = plan.gradient(layer_.weight);
-  lowDw_ = engine_->element == Element::kBf16 ? plan.scratch : dw_;
+  lowDw_ = engine_->element != Element::kF32 ? plan.scratch : dw_;
   columns_ = engine_->columns(shape_.out.rows(), shape_.out.padded, plan.scratch);
   if (layer_.bias >= 0) {
     bias_ = plan.parameter(layer_.bias);
@@ -187,8 +187,8 @@ Status ConvolutionOp::backwardOfBias() {
 Status ConvolutionOp::backward() {
   MUSTER_CHECK_OK(normalised() ? backwardOfNorm() : backwardOfBias());
   MUSTER_CHECK_OK(filterGradient_->run());
-  if (engine_->element == Element::kBf16)
-    MUSTER_CUDA(castFromBf16(lowDw_, dw_, shape_.filter.paddedElements(), engine_->stream));
+  if (engine_->element != Element::kF32)
+    MUSTER_CUDA(castFromLow(engine_->element, lowDw_, dw_, shape_.filter.paddedElements(), engine_->stream));
   return inputGradient_ == nullptr ? Status() : inputGradient_->run();
 }
 

@@ -99,7 +99,7 @@ Status FusedAttention::tune(const AttentionData& data) {
 
 Result<std::unique_ptr<AttentionMethod>> makeFusedAttention(Plan& plan, const AttentionShape& shape) {
   if (plan.engine.element != Element::kBf16)
-    return Error{ErrorCode::kUnsupported, "cuDNN fuses attention of 16-bit floats only", ""};
+    return Error{ErrorCode::kUnsupported, "attention is fused in bf16 only", ""};
   auto made = std::make_unique<FusedAttention>(plan.engine, shape);
   MUSTER_CHECK_OK(made->prepare(plan));
   return std::unique_ptr<AttentionMethod>(std::move(made));

@@ -54,7 +54,7 @@ struct Plan {
   std::vector<TokenOrder> tokens;
   float* parameters = nullptr;  ///< the flat buffers exist once every operation has chosen its layouts
   float* gradients = nullptr;
-  std::byte* weights = nullptr;  ///< what products read: the bf16 copy, or the parameters themselves
+  std::byte* weights = nullptr;  ///< what products read: the 16-bit copy, or the parameters themselves
   uint64_t scratchBytes = 0;
   uint64_t workspaceBytes = 0;
   void* scratch = nullptr;  ///< shared by all operations, which run one after the other

@@ -69,7 +69,7 @@ int usersOf(const Network& network, Tensor tensor) {
 }
 
 void addConvolutions(const Network& network, Dtype dtype, std::map<std::string, ShippedConvolution>& to) {
-  const int64_t unit = kUnitBytes / (dtype == Dtype::kBf16 ? 2 : 4);
+  const int64_t unit = kUnitBytes / (dtypeBits(dtype) == 16 ? 2 : 4);
   const auto add = [&](const ShippedConvolution& c) {
     const cuda::ConvolutionGraph graph({.dtype = c.dtype}, c.shape, c.product, c.added);
     to[std::string(dtypeName(dtype)) + " " + graph.name()] = c;

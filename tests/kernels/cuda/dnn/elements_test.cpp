@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels do with one element: bf16, GELU, optimizers against the host's loops.
+// What kernels do with one element: bf16, f16, GELU, optimizers against the host's loops.
 #include "kernels/cuda/dnn/device/elements.h"
 
 #include <gtest/gtest.h>
@@ -38,6 +38,17 @@ TEST(Bf16, GoesThereAndBackForEveryValue) {
     if (std::isnan(value)) continue;
     ASSERT_EQ(toBf16(value).bits, bits);
   }
+}
+
+TEST(F16, GoesThereAndBackForEveryValue) {
+  for (uint32_t bits = 0; bits <= 0xFFFF; ++bits) {
+    const float value = toFloat(F16{static_cast<uint16_t>(bits)});
+    if (std::isnan(value)) continue;
+    ASSERT_EQ(toF16(value).bits, bits);
+  }
+  EXPECT_EQ(toF16(65504.0f).bits, 0x7BFF);
+  EXPECT_EQ(toF16(65520.0f).bits, 0x7C00);  // half way beyond the largest: infinity
+  EXPECT_TRUE(std::isnan(toFloat(toF16(NAN))));
 }
 
 TEST(Relu, KeepsNan) {

@@ -15,8 +15,8 @@ float toTf32(float value) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000) & ~uint32_t{0x1FFF});
 }
 
-std::vector<float> read(const ConvolutionSize& s, const void* from, bool bf16, int64_t count) {
-  std::vector<float> values = readNumbers(from, bf16, count);
+std::vector<float> read(const ConvolutionSize& s, const void* from, Element element, int64_t count) {
+  std::vector<float> values = readNumbers(from, element, count);
   if (s.tensorCores)
     for (float& value : values) value = toTf32(value);
   return values;
@@ -39,7 +39,7 @@ void each(const ConvolutionSize& s, Visit visit) {
 /// Filters as [place][c][k], so that the inner loop is over neighbours.
 std::vector<float> readFilter(const ConvolutionSize& size, const void* data) {
   const FilterSize& w = size.w;
-  const std::vector<float> krsc = read(size, data, w.bf16, w.elements());
+  const std::vector<float> krsc = read(size, data, w.element, w.elements());
   std::vector<float> rsck(krsc.size());
   for (int64_t k = 0; k < w.k; ++k)
     for (int64_t rs = 0; rs < w.r * w.s; ++rs)
@@ -49,17 +49,17 @@ std::vector<float> readFilter(const ConvolutionSize& size, const void* data) {
   return rsck;
 }
 
-void write(void* to, bool bf16, const std::vector<double>& values, float beta) {
+void write(void* to, Element element, const std::vector<double>& values, float beta) {
   for (size_t i = 0; i < values.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
-    writeNumber(to, bf16, at, values[i] + (beta != 0 ? beta * readNumber(to, bf16, at) : 0));
+    writeNumber(to, element, at, values[i] + (beta != 0 ? beta * readNumber(to, element, at) : 0));
   }
 }
 
 }  // namespace
 
 void convolve(const ConvolutionSize& s, const void* x, const void* w, void* y, float beta) {
-  const std::vector<float> in = read(s, x, s.x.bf16, s.x.elements());
+  const std::vector<float> in = read(s, x, s.x.element, s.x.elements());
   const std::vector<float> filter = readFilter(s, w);
   std::vector<double> out(static_cast<size_t>(s.y.elements()));
   each(s, [&](int64_t from, int64_t to, int64_t rs) {
@@ -70,11 +70,11 @@ void convolve(const ConvolutionSize& s, const void* x, const void* w, void* y, f
       for (int64_t k = 0; k < s.w.k; ++k) sums[k] += value * static_cast<double>(row[k]);
     }
   });
-  write(y, s.y.bf16, out, beta);
+  write(y, s.y.element, out, beta);
 }
 
 void convolveToInput(const ConvolutionSize& s, void* dx, const void* w, const void* dy, float beta) {
-  const std::vector<float> gradient = read(s, dy, s.y.bf16, s.y.elements());
+  const std::vector<float> gradient = read(s, dy, s.y.element, s.y.elements());
   const std::vector<float> filter = readFilter(s, w);
   std::vector<double> out(static_cast<size_t>(s.x.elements()));
   each(s, [&](int64_t to, int64_t from, int64_t rs) {
@@ -86,12 +86,12 @@ void convolveToInput(const ConvolutionSize& s, void* dx, const void* w, const vo
       out[static_cast<size_t>(to * s.w.c + c)] += sum;
     }
   });
-  write(dx, s.x.bf16, out, beta);
+  write(dx, s.x.element, out, beta);
 }
 
 void convolveToFilter(const ConvolutionSize& s, const void* x, void* dw, const void* dy, float beta) {
-  const std::vector<float> in = read(s, x, s.x.bf16, s.x.elements());
-  const std::vector<float> gradient = read(s, dy, s.y.bf16, s.y.elements());
+  const std::vector<float> in = read(s, x, s.x.element, s.x.elements());
+  const std::vector<float> gradient = read(s, dy, s.y.element, s.y.elements());
   std::vector<double> out(static_cast<size_t>(s.w.elements()));
   each(s, [&](int64_t pixel, int64_t from, int64_t rs) {
     const float* row = in.data() + pixel * s.w.c;
@@ -101,7 +101,7 @@ void convolveToFilter(const ConvolutionSize& s, const void* x, void* dw, const v
       for (int64_t c = 0; c < s.w.c; ++c) sums[c] += g * static_cast<double>(row[c]);
     }
   });
-  write(dw, s.w.bf16, out, beta);
+  write(dw, s.w.element, out, beta);
 }
 
 }  // namespace muster::emulation

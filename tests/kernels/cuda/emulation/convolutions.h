@@ -4,15 +4,17 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/dnn/device/kernels.h"
+
 namespace muster::emulation {
 
 struct ImageSize {
-  bool bf16 = false;
+  cuda::Element element = cuda::Element::kF32;
   int64_t n = 0, c = 0, h = 0, w = 0;
   [[nodiscard]] int64_t elements() const { return n * c * h * w; }
 };
 struct FilterSize {
-  bool bf16 = false;
+  cuda::Element element = cuda::Element::kF32;
   int64_t k = 0, c = 0, r = 0, s = 0;
   [[nodiscard]] int64_t elements() const { return k * c * r * s; }
 };

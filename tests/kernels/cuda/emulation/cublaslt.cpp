@@ -20,7 +20,7 @@ struct cublasLtMatmulDescOpaque_t {
   cudaDataType_t biasType = CUDA_R_32F;
 };
 struct cublasLtMatrixLayoutOpaque_t {
-  bool bf16;
+  muster::cuda::Element element;
   int64_t rows, columns, leading;
   int32_t batch = 1;
   int64_t stride = 0;
@@ -40,6 +40,11 @@ std::set<uint64_t> spoiledProducts;
 using Description = cublasLtMatmulDescOpaque_t;
 using Layout = cublasLtMatrixLayoutOpaque_t;
 
+Element elementOf(cudaDataType_t type) {
+  if (type == CUDA_R_16F) return Element::kF16;
+  return type == CUDA_R_16BF ? Element::kBf16 : Element::kF32;
+}
+
 /// Algorithms are numbers in their first word.
 enum Algorithm : uint64_t { kPlain, kCannotRun };
 
@@ -57,7 +62,7 @@ struct Product {
     const int64_t k = description.transposeB ? b.columns : b.rows;
     const auto isWhole = [](const Layout& x) { return x.leading >= x.rows; };
     const bool biasFits =
-        description.epilogue != CUBLASLT_EPILOGUE_BIAS || (description.biasType == CUDA_R_16BF) == d.bf16;
+        description.epilogue != CUBLASLT_EPILOGUE_BIAS || elementOf(description.biasType) == d.element;
     return m == d.rows && n == d.columns && k == depth() && c.rows == d.rows && c.columns == d.columns &&
            isWhole(a) && isWhole(b) && isWhole(d) && a.batch == d.batch && b.batch == d.batch && biasFits;
   }
@@ -88,27 +93,27 @@ void Product::runBatch(int64_t batch, const std::vector<float>& x, const std::ve
     for (int64_t i = 0; i < m; ++i) {
       const int64_t at = batch * d.stride + j * d.leading + i;
       double value = alpha * sums[static_cast<size_t>(i)];
-      if (beta != 0) value += beta * readNumber(cData, c.bf16, at);
-      if (description.epilogue == CUBLASLT_EPILOGUE_BIAS) value += readNumber(description.bias, d.bf16, i);
-      writeNumber(dData, d.bf16, at, value);
+      if (beta != 0) value += beta * readNumber(cData, c.element, at);
+      if (description.epilogue == CUBLASLT_EPILOGUE_BIAS) value += readNumber(description.bias, d.element, i);
+      writeNumber(dData, d.element, at, value);
     }
   }
 }
 
 /// BGRADB: the sums of op(B) over the depth, one for each column of d.
 void Product::sumBias(const std::vector<float>& y) const {
-  const bool to16 = description.biasType == CUDA_R_16BF;
+  const Element element = elementOf(description.biasType);
   for (int64_t j = 0; j < d.columns; ++j) {
     double sum = 0;
     for (int64_t l = 0; l < depth(); ++l)
       sum += y[static_cast<size_t>(description.transposeB ? l * b.leading + j : j * b.leading + l)];
-    writeNumber(description.bias, to16, j, sum);
+    writeNumber(description.bias, element, j, sum);
   }
 }
 
 void Product::run() const {
-  const std::vector<float> x = readNumbers(aData, a.bf16, a.elements());
-  const std::vector<float> y = readNumbers(bData, b.bf16, b.elements());
+  const std::vector<float> x = readNumbers(aData, a.element, a.elements());
+  const std::vector<float> y = readNumbers(bData, b.element, b.elements());
   for (int64_t batch = 0; batch < d.batch; ++batch) runBatch(batch, x, y);
   if (description.epilogue == CUBLASLT_EPILOGUE_BGRADB) sumBias(y);
 }
@@ -186,9 +191,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type, uint64_t rows,
                                           uint64_t columns, int64_t leading) {
-  if (type != CUDA_R_32F && type != CUDA_R_16BF) return CUBLAS_STATUS_NOT_SUPPORTED;
-  *layout =
-      new Layout{type == CUDA_R_16BF, static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading};
+  if (type != CUDA_R_32F && type != CUDA_R_16BF && type != CUDA_R_16F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *layout = new Layout{muster::emulation::elementOf(type), static_cast<int64_t>(rows),
+                       static_cast<int64_t>(columns), leading};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {

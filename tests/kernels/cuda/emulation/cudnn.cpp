@@ -88,12 +88,21 @@ std::array<int64_t, 4> dimensionsOf(const Node& tensor) {
   if (strides != wanted) throw CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
   return {dims[0], dims[1], dims[2], dims[3]};
 }
-bool isBf16(const Node& tensor) {
-  return tensor.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE) == CUDNN_DATA_BFLOAT16;
+cuda::Element elementOf(const Node& tensor) {
+  switch (tensor.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)) {
+    case CUDNN_DATA_HALF:
+      return cuda::Element::kF16;
+    case CUDNN_DATA_BFLOAT16:
+      return cuda::Element::kBf16;
+    case CUDNN_DATA_FLOAT:
+      return cuda::Element::kF32;
+    default:
+      throw CUDNN_STATUS_NOT_SUPPORTED;
+  }
 }
 ImageSize imageOf(const Node& tensor) {
   const auto [n, c, h, w] = dimensionsOf(tensor);
-  return {isBf16(tensor), n, c, h, w};
+  return {elementOf(tensor), n, c, h, w};
 }
 
 struct Names {
@@ -129,9 +138,9 @@ Operation operationOf(const Node& graph) {
              &y = node.node(names.y);
   const auto [k, c, r, s] = dimensionsOf(w);
   Operation made{
-      {imageOf(x), imageOf(y), {isBf16(w), k, c, r, s}}, node.type,
-      x.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),       w.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),
-      y.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),       node.one<float>(names.beta)};
+      {imageOf(x), imageOf(y), {elementOf(w), k, c, r, s}}, node.type,
+      x.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),          w.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),
+      y.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),          node.one<float>(names.beta)};
   const auto strides = how.all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
   const auto paddings = how.all<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
   made.size.stride = strides.at(0);
