@@ -81,6 +81,15 @@ Json requirementsSchema() {
                         describeTable([](TomlTable& root) { RequirementsReader().read(root); }));
 }
 
+Result<bool> isKept(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto type = std::filesystem::symlink_status(file, error).type();
+  if (type == std::filesystem::file_type::symlink)
+    return Error{ErrorCode::kUsage, "it is a symbolic link; replace it with a copy of the file",
+                 file.string()};
+  return type != std::filesystem::file_type::not_found;
+}
+
 Result<Requirements> readRequirements(const std::filesystem::path& path) {
   auto text = readFile(path, kMaxRequirementsBytes);
   if (!text.ok()) return Error{ErrorCode::kUsage, "--requirements: " + text.error().message, path.string()};

@@ -34,6 +34,9 @@ struct Requirements {
 /// How the copy is called that lies beside the reports that show it.
 inline constexpr const char* kRequirementsFile = "requirements.toml";
 
+/// Whether a copy lies there. A symbolic link is an error: nobody asked for what it leads to.
+Result<bool> isKept(const std::filesystem::path& file);
+
 /// Reads the text of a requirements.toml; `file` appears in messages. All mistakes are in one kUsage error,
 /// each with file:line:column.
 Result<Requirements> parseRequirements(std::string_view text, const std::string& file);

@@ -81,7 +81,7 @@ void Redaction::collectTexts(const Json& value, const std::string& key) {
         namesHost(key) && isPlainName(host) && addressesIn(text).empty())
       addHost(host);
     if (lowerCase(key).find("nodelist") != std::string::npos)
-      if (const auto hosts = expandHostList(text); hosts.ok())
+      if (const auto hosts = hostsOf(text); hosts.ok())
         for (const std::string& host : *hosts) addHost(host);
     if (!namesVersion(key))
       for (const std::string& address : addressesIn(text)) add(Secret::kAddress, address);

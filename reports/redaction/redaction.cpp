@@ -17,6 +17,7 @@ namespace muster {
 namespace {
 
 constexpr int kMapSchema = 1;
+constexpr std::string_view kListLeftOut = "(a list of hosts)";
 constexpr size_t kLong = 8;  ///< bytes from which a value is replaced also within a word
 
 bool isWordCharacter(char c) {
@@ -144,12 +145,26 @@ std::string Redaction::leftIn(std::string_view whole) const {
   return "";
 }
 
+Result<std::vector<std::string>> Redaction::hostsOf(std::string_view list) const {
+  if (listed_ > kMostListedHosts)
+    return Error{ErrorCode::kUnsupported, "too many host lists are written out", ""};
+  auto hosts = expandHostList(list);
+  if (hosts.ok()) listed_ += hosts->size();
+  return hosts;
+}
+
 /// Host lists such as "n[17-20]" that hold a host are written out, so that its name can be found in them.
+/// Lists beyond kMostListedHosts are left out: a name might be hidden there.
 std::string Redaction::expanded(const std::string& text) const {
   std::string out = text;
   for (size_t at = out.find('['); at != std::string::npos; at = out.find('[', at + 1)) {
     const auto [begin, end] = listAround(out, at);
-    const auto hosts = expandHostList(std::string_view(out).substr(begin, end - begin));
+    const auto hosts = hostsOf(std::string_view(out).substr(begin, end - begin));
+    if (!hosts.ok() && hosts.error().code == ErrorCode::kUnsupported) {
+      out.replace(begin, end - begin, kListLeftOut);
+      at = begin + kListLeftOut.size() - 1;
+      continue;
+    }
     const bool ours = hosts.ok() && std::any_of(hosts->begin(), hosts->end(), [&](const std::string& host) {
                         return names_.count(lowerCase(host)) > 0;
                       });

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/result.h"
 #include "runner/record/record.h"
 
 namespace muster {
@@ -66,6 +67,11 @@ class Redaction {
   /// The longest value that stands in `text`, in small letters, at `at`, or names_.end().
   [[nodiscard]] Names::const_iterator valueAt(std::string_view text, size_t at) const;
 
+  /// The hosts of a list, as long as all lists together hold no more than kMostListedHosts.
+  [[nodiscard]] Result<std::vector<std::string>> hostsOf(std::string_view list) const;
+
+  static constexpr size_t kMostListedHosts = 2'000'000;
+  mutable size_t listed_ = 0;  ///< hosts written out so far: a few bytes of a record name 65,536
   std::set<Secret> rules_;
   Names names_;                    ///< by the value in small letters
   std::set<std::string> devices_;  ///< ids such as "gpu3", which are no names of hosts

@@ -29,4 +29,22 @@ std::string shellCommand(const std::vector<std::string>& command) {
   return line;
 }
 
+std::optional<std::vector<std::string>> wordsOfCommand(const std::string& line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\'')
+      quoted = !quoted;
+    else if (line[i] == ' ' && !quoted)
+      words.emplace_back();
+    else if (line[i] == '\\' && !quoted && i + 1 < line.size())
+      words.back() += line[++i];
+    else
+      words.back() += line[i];
+  }
+  // Whatever else a shell would see in it, shellCommand() would have quoted.
+  if (shellCommand(words) != line) return std::nullopt;
+  return words;
+}
+
 }  // namespace muster

@@ -2,6 +2,7 @@
 // Words and command lines for a shell.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,5 +13,8 @@ std::string shellQuote(const std::string& text);
 
 /// `command` as one could type it: each word quoted where a shell would change it.
 std::string shellCommand(const std::vector<std::string>& command);
+
+/// The words of which shellCommand() made `line`; none if it made no such line.
+std::optional<std::vector<std::string>> wordsOfCommand(const std::string& line);
 
 }  // namespace muster

@@ -20,6 +20,9 @@ namespace muster {
 /// each and is no longer read.
 inline constexpr int kRecordSchema = 2;
 
+/// Larger files of a test are not kept.
+inline constexpr uint64_t kMaxArtifactBytes = 256ull << 20;
+
 /// A file kept beside the record.
 struct ArtifactRecord {
   std::string name;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "runner/core/clock.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/record/verdict_check.h"
 #include "runner/system/files.h"
@@ -252,16 +253,12 @@ static std::string importContradiction(const Record& record) {
   return "";
 }
 
-/// Whether a shell takes it for more than one command: something else than words stands outside of quotes.
-bool isManyCommands(std::string_view command) {
-  bool quoted = false;
-  for (size_t i = 0; i < command.size(); ++i) {
-    const char c = command[i];
-    if (c == '\\' && !quoted) ++i;
-    if (c == '\'') quoted = !quoted;
-    if (!quoted && std::string_view(";|&`$<>()\n").find(c) != std::string_view::npos) return true;
-  }
-  return quoted;
+/// PROGRAM --request FILE, as one would type it.
+bool runsMusterHost(const std::string& command) {
+  const auto words = wordsOfCommand(command);
+  if (!words || words->size() != 3 || (*words)[1] != "--request") return false;
+  const std::string& program = (*words)[0];  // with "=" a shell may take it for a variable
+  return (program == "muster-host" || program.ends_with("/muster-host")) && program.find('=') == program.npos;
 }
 
 /// Reports show these commands for people to copy.
@@ -272,13 +269,9 @@ std::string foreignCommand(const Record& record) {
   if (!record.rerun.empty() && !isOurs(record.rerun))
     return fmt::format("run.rerun is not `muster run` but {}", printable(join(record.rerun, " "), 80));
   for (const StageRecord& stage : record.stages)
-    for (const RankRecord& rank : stage.ranks) {
-      std::string program = rank.rerun.substr(0, rank.rerun.find(" --request "));
-      if (program.ends_with('\'')) program.pop_back();
-      const bool runsHost = program == "muster-host" || program.ends_with("/muster-host");
-      if (!rank.rerun.empty() && (!runsHost || isManyCommands(rank.rerun)))
+    for (const RankRecord& rank : stage.ranks)
+      if (!rank.rerun.empty() && !runsMusterHost(rank.rerun))
         return fmt::format("a rank's command is not muster-host but {}", printable(rank.rerun, 80));
-    }
   return "";
 }
 

@@ -18,6 +18,7 @@
 #include "runner/metrics/params.h"
 #include "runner/sku/profile.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {
@@ -352,6 +353,9 @@ class Chain {
         if (entry.path().extension() == ".toml") known.push_back(entry.path().stem().string());
       const fs::path candidate = place / (name + ".toml");
       if (!fs::exists(candidate, error)) continue;
+      if (isPlanted(candidate))
+        return fail(
+            fmt::format("{} belongs to neither root nor the owner of its directory", candidate.string()));
       MUSTER_TRY(const std::string text, readFile(candidate, kMaxProfileBytes));
       MUSTER_TRY(Parsed base, named(name, parse(text, candidate, InputText::From::kDisk), fail));
       MUSTER_CHECK_OK(input.hold(file, base.profile.text));

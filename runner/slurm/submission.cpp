@@ -146,7 +146,7 @@ Status moveIntoNew(const fs::path& to, const std::vector<std::pair<fs::path, con
 
 bool RunStore::holdsRun(const fs::path& folder) {
   std::error_code error;
-  return fs::is_regular_file(folder / kManifest, error);
+  return fs::is_regular_file(folder / kManifest, error) && !isPlanted(folder / kManifest);
 }
 
 Result<RunStore> RunStore::create(const fs::path& folder, const Submission& submission,

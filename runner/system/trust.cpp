@@ -351,6 +351,14 @@ Result<Fd> openOwnFile(const fs::path& path, int flags, mode_t mode) {
   return file;
 }
 
+bool isPlanted(const fs::path& entry) {
+  const fs::path parent = entry.has_parent_path() ? entry.parent_path() : fs::path(".");
+  struct stat info {
+  }, folder{};
+  if (lstat(entry.c_str(), &info) != 0 || stat(parent.c_str(), &folder) != 0) return false;
+  return (folder.st_mode & S_ISVTX) != 0 && info.st_uid != 0 && info.st_uid != folder.st_uid;
+}
+
 Result<Fd> openLockFile(const fs::path& path) {
   constexpr mode_t kPrivate = 0600;
   MUSTER_TRY(Fd file, openOwnFile(path, O_RDWR, kPrivate));

@@ -34,6 +34,11 @@ Result<std::filesystem::path> trustedPath(const std::filesystem::path& path, con
 Result<std::string> trustedProgram(const std::string& name, const std::string& folder,
                                    const std::string& package, const std::string& variable);
 
+/// Whether somebody may have put this entry (links are not followed) into a folder that others may write to:
+/// the folder has the sticky bit, and neither root nor the folder's owner owns the entry. What is looked for
+/// in all folders above a path must leave such entries out: anybody can make one in /tmp.
+bool isPlanted(const std::filesystem::path& entry);
+
 /// Opens a file for writing; creates it (`mode`, less the umask) if it is missing. Refuses what others could
 /// have put in its place: a symbolic link, anything but a regular file, a file of another user, a file with a
 /// second name. `flags`: O_WRONLY or O_RDWR, with O_APPEND, or with O_TRUNC (done after the checks).

@@ -406,6 +406,24 @@ TEST_F(Attest, DerivesASweepOverNodesAgain) {
   EXPECT_THAT(result.out, Not(HasSubstr("REFUTED")));
 }
 
+/// A record may claim any size, and a file with holes have it.
+TEST_F(Attest, ReadsNoArtifactThatIsLargerThanAny) {
+  constexpr uint64_t kHuge = uint64_t{1} << 40;
+  const std::string run = copyOf("healthy");
+  std::string huge;
+  edit(run, [&](Record& record) {
+    for (StageRecord& stage : record.stages)
+      for (ArtifactRecord& artifact : stage.artifacts)
+        if (huge.empty() && !artifact.sha256.empty()) {
+          huge = artifact.path;
+          artifact.bytes = kHuge;
+        }
+  });
+  ASSERT_FALSE(huge.empty());
+  fs::resize_file(run + "/" + huge, kHuge);
+  expectRefuted(verify(run), huge + ": it has 1099511627776 bytes");
+}
+
 TEST_F(Attest, RendersClausesAgain) {
   const std::string run = copyOf("healthy");
   const std::string requirements = plan("requirements/public-node-checks.toml");

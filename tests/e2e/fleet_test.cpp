@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "tests/e2e/muster.h"
@@ -47,6 +49,18 @@ class Fleet : public ::testing::Test {
   Json fleetJson() { return Json::parse(readWhole(out() / "fleet.json")); }
   TempDir folder_;
 };
+
+/// In a shared folder such as /tmp anybody can leave a file that says that all below is a Slurm run.
+TEST_F(Fleet, IsNoSlurmRunByAFileThatAnotherUserLeftAbove) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  constexpr uid_t kStranger = 12345;
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(01777));
+  const auto manifest = folder_.write("slurm.json", "{}");
+  ASSERT_EQ(chown(manifest.c_str(), kStranger, kStranger), 0);
+  EXPECT_EQ(fleet("sim-node-[0000-0003]\n").exitCode, 0);
+  ASSERT_EQ(chown(manifest.c_str(), 0, 0), 0);
+  EXPECT_NE(fleet("sim-node-[0000-0003]\n").exitCode, 0) << "one of the folder's own owner counts";
+}
 
 TEST_F(Fleet, ListsOfHostsAreBoundedTogether) {
   const auto many = fleet("a[0-65535]\nb0\n");

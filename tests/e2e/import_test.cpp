@@ -39,6 +39,19 @@ class Imported : public ::testing::Test {
   TempDir dir_;
 };
 
+/// Anybody may leave a file of a profile's name in a shared folder.
+TEST_F(Imported, AProfilesNameIsNoFileOfThisFolder) {
+  const fs::path file = dir_.write("results.txt", healthy().text());
+  dir_.write("h100-sxm5-80gb", "schema = 1\nname = \"h100-sxm5-80gb\"\nlax = true\n");
+  ProcessOptions here;
+  here.folder = dir_.path();
+  const auto result = runMuster({"import", file.string(), "--sku", "h100-sxm5-80gb"}, here);
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  const auto named = runMuster({"import", file.string(), "--sku", "./h100-sxm5-80gb"}, here);
+  EXPECT_EQ(named.exitCode, 2) << "a path is a file: " << named.out;
+  EXPECT_THAT(named.err, HasSubstr("lax"));
+}
+
 TEST_F(Imported, ValuesAreJudgedByTheProfile) {
   const auto good = kept(healthy().text());
   EXPECT_EQ(good.exitCode, 0) << good.out << good.err;

@@ -128,6 +128,13 @@ TEST(ReportRequirements, HoldForAllThatIsMadeOfARecord) {
     EXPECT_EQ(runMuster(how + std::vector<std::string>{"--out", in("pages")}).exitCode, 3);
     EXPECT_EQ(readWhole(in("pages/requirements.toml")), kUnmeasured);
   }
+  fs::remove(in("beside/requirements.toml"));
+  fs::create_symlink("/etc/hostname", in("beside/requirements.toml"));
+  const auto led = runMuster({"report", beside});
+  EXPECT_EQ(led.exitCode, 2);
+  EXPECT_NE(led.err.find("it is a symbolic link"), std::string::npos)
+      << "nothing of that file is shown: " << led.err;
+  fs::remove(in("beside/requirements.toml"));
   fleet().write("beside/requirements.toml", "schema = 1\n");
   EXPECT_EQ(runMuster({"report", beside, "--format", "junit"}).exitCode, 2);
 }

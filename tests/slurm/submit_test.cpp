@@ -241,6 +241,31 @@ TEST_F(SlurmSubmit, RunsInsideAnApptainerImage) {
                                           run.string())));
 }
 
+/// Whoever can write to the folder in which somebody submits must not choose the image.
+TEST_F(SlurmSubmit, TakesAReferenceForNoFileOfThisFolder) {
+  const fs::path here = newRun();
+  fs::create_directories(here / "registry.example/muster:1");
+  fs::create_directories(here / "docker:/registry.example/muster");
+  const auto imageOf = [&](const std::string& image) {
+    ProcessOptions options;
+    options.folder = here;
+    return runProcess(
+        {(distDir() / "bin/muster").string(), "slurm", "submit", quickPlan().string(), "--nodes", "node[1-2]",
+         "--out", newRun().string(), "--simulate", healthy(), "--container-image", image, "--print"},
+        options);
+  };
+  EXPECT_THAT(imageOf("registry.example/muster:1").out,
+              HasSubstr("--container-image=registry.example/muster:1"));
+  EXPECT_THAT(imageOf("docker://registry.example/muster").out,
+              HasSubstr("--container-image=docker://registry.example/muster"));
+  EXPECT_THAT(imageOf("./registry.example/muster:1").out,
+              HasSubstr((here / "registry.example/muster:1").string()));
+  ASSERT_EQ(chown((here / "registry.example/muster:1").c_str(), kOtherUser, kOtherUser), 0);
+  const ProcessResult foreign = imageOf("./registry.example/muster:1");
+  EXPECT_EQ(foreign.exitCode, 2) << foreign.out;
+  EXPECT_THAT(foreign.err, HasSubstr("the container image belongs to user"));
+}
+
 TEST_F(SlurmSubmit, RunsInsideAnImageByPyxis) {
   // Pyxis is a plugin of srun's. In its place: an srun that takes its options away, shows them and has the
   // real one do the rest, so that all other options are those of a real step.

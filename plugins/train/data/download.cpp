@@ -137,7 +137,11 @@ Status fetchDataset(const sdk::Host& host, const DatasetSpec& spec, const std::s
   if (spec.folder.empty())
     return Error{ErrorCode::kUsage, "download = true needs data_dir, the directory for the files",
                  "data_dir"};
-  MUSTER_TRY(const fs::path folder, makeOutputFolder(spec.folder, "data_dir"));
+  // A plan is no way to make directories with the rights of whoever runs it.
+  std::error_code error;
+  if (!fs::is_directory(spec.folder, error))
+    return Error{ErrorCode::kUsage, "no such directory; make it first", "data_dir " + spec.folder};
+  MUSTER_TRY(const fs::path folder, outputFolder(spec.folder));
   MUSTER_TRY(Fd lock, lockFolder(folder));
   for (const Published& file : source.files) {
     MUSTER_TRY(const bool there, complete(file, folder));

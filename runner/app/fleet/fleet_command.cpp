@@ -129,7 +129,7 @@ Result<fleet::Topology> readTopology(const fs::path& file) {
 std::string slurmResumeOf(const fs::path& run) {
   std::error_code error;
   for (const fs::path& folder : {run, run.lexically_normal().parent_path()})
-    if (fs::exists(folder / "slurm.json", error))
+    if (fs::exists(folder / "slurm.json", error) && !isPlanted(folder / "slurm.json"))
       return "muster slurm resume " + slurm::shellQuote(folder.string());
   return "";
 }

@@ -93,9 +93,10 @@ Result<Waivers> waiversInForce(Record& record, const fs::path& file) {
 Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
   std::error_code error;
   const fs::path shipped = tree.plans / "skus" / (path.string() + ".toml");
-  if (!fs::exists(path, error) && isPlainName(path.string()) && fs::exists(shipped, error))
+  if (isPlainName(path.string()) && fs::exists(shipped, error))
     return Error{ErrorCode::kUsage,
-                 fmt::format("no such file; expected a profile file: for this name, {}", shipped.string()),
+                 fmt::format("expected a profile file: for this name, {}; for a file of this name here, ./{}",
+                             shipped.string(), path.string()),
                  "--sku " + path.string()};
   return loadProfile(path, nullptr, {tree.plans / "skus"});
 }

@@ -10,6 +10,7 @@
 #include "runner/core/text.h"
 #include "runner/record/record_mac.h"
 #include "runner/slurm/node_names.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -115,7 +116,7 @@ fs::path slurmRunOf(const fs::path& path) {
   std::error_code error;
   // Whatever has taken the place of slurm.json: RunStore::open() says what is wrong with it.
   const auto isRun = [&](const fs::path& folder) {
-    return fs::exists(fs::symlink_status(folder / "slurm.json", error));
+    return fs::exists(fs::symlink_status(folder / "slurm.json", error)) && !isPlanted(folder / "slurm.json");
   };
   const fs::path named = fs::absolute(path, error).lexically_normal();
   // A link in the run leads out of it, one on the way to it does not.

@@ -57,8 +57,9 @@ struct ImportRules {
 };
 
 Result<Profile> namedProfile(const std::string& name, const Tree& tree, const Catalog& catalog) {
-  std::error_code error;
-  if (fs::is_regular_file(name, error)) return loadProfile(name, &catalog, {tree.plans / "skus"});
+  // A plain name is a profile's, whatever file of that name somebody left in this folder.
+  if (!isPlainName(name) || name.ends_with(".toml"))
+    return loadProfile(name, &catalog, {tree.plans / "skus"});
   MUSTER_TRY(auto profiles, allProfiles(tree, {}, &catalog));
   MUSTER_CHECK_OK(checkSkuName(name, profiles));
   const auto at = profiles.find(name);

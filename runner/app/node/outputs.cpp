@@ -15,17 +15,22 @@ namespace muster {
 Status keepDocuments(AcceptanceDocument& document, const std::filesystem::path& folder) {
   const std::filesystem::path acceptance = folder / kAcceptanceFile,
                               requirements = folder / kRequirementsFile;
-  std::error_code error;
   std::optional<Requirements> clauses = std::move(document.requirements);
   if (!document.text.empty()) {
     MUSTER_CHECK_OK(writeFileAtomically(acceptance, document.text));
-  } else if (std::filesystem::exists(acceptance, error)) {
-    MUSTER_TRY(document, readAcceptanceDocument(acceptance));
+  } else {
+    MUSTER_TRY(const bool kept, isKept(acceptance));
+    if (kept) {
+      MUSTER_TRY(document, readAcceptanceDocument(acceptance));
+    }
   }
   if (clauses) {
     MUSTER_CHECK_OK(writeFileAtomically(requirements, clauses->text));
-  } else if (std::filesystem::exists(requirements, error)) {
-    MUSTER_TRY(clauses, readRequirements(requirements));
+  } else {
+    MUSTER_TRY(const bool kept, isKept(requirements));
+    if (kept) {
+      MUSTER_TRY(clauses, readRequirements(requirements));
+    }
   }
   document.requirements = std::move(clauses);
   return {};

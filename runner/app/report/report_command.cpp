@@ -52,9 +52,10 @@ Result<std::vector<fs::path>> filesOf(const ReportOptions& options) {
 /// The requirements that the record at `file` is shown under: those of the option, else the copy beside it.
 Result<std::optional<Requirements>> requirementsOf(const ReportOptions& options, const fs::path& file) {
   const fs::path kept = file.parent_path() / kRequirementsFile;
-  std::error_code error;
-  const bool absent = fs::symlink_status(kept, error).type() == fs::file_type::not_found;
-  if (options.requirements.empty() && absent) return std::optional<Requirements>();
+  if (options.requirements.empty()) {
+    MUSTER_TRY(const bool there, isKept(kept));
+    if (!there) return std::optional<Requirements>();
+  }
   MUSTER_TRY(Requirements requirements,
              readRequirements(options.requirements.empty() ? kept : options.requirements));
   return std::optional(std::move(requirements));

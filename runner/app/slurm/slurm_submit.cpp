@@ -59,12 +59,18 @@ Status chooseRuntime(SlurmOptions& o) {
     if (o.runtime == "auto" && jobs.mounts.empty()) return {};
     return Error{ErrorCode::kUsage, "--container-runtime and --container-mounts need --container-image", ""};
   }
+  // "registry/name:tag" is one, whatever folder of that name somebody left here.
+  const std::string& text = jobs.image;
+  const bool local =
+      text.starts_with("/") || text.starts_with("./") || text.starts_with("../") || text.ends_with(".sif");
   std::error_code error;
-  const fs::path image(jobs.image);
-  const bool file = image.extension() == ".sif" || fs::is_directory(image, error);
+  const fs::path image(text);
+  const bool file = local && (image.extension() == ".sif" || fs::is_directory(image, error));
   jobs.runtime = o.runtime != "auto" ? o.runtime : file ? "apptainer" : "pyxis";
+  if (!local || !fs::exists(image, error)) return {};  // it may exist on the nodes only
   // A relative path would be looked up where the job starts.
-  if (fs::exists(image, error)) jobs.image = fs::absolute(image).lexically_normal().string();
+  MUSTER_TRY(const fs::path trusted, trustedPath(image, "container image", Above::kAll));
+  jobs.image = trusted.string();
   return {};
 }
 

@@ -40,8 +40,6 @@ std::string librarySha256(const std::string& path) {
   return at->second;
 }
 
-constexpr uint64_t kArtifactLimit = 256ull << 20;
-
 StageRecord beginRecord(const Stage& stage) {
   StageRecord record;
   record.name = stage.name;
@@ -72,7 +70,7 @@ std::vector<const Case*> casesToRetry(const Stage& stage, const StageEvidence& e
 /// Gives artifacts their place, size and digest. One that cannot be read is said in the stage's log.
 void sealArtifacts(StageRecord& record, const fs::path& folder) {
   for (ArtifactRecord& artifact : record.artifacts) {
-    auto content = readFile(artifact.path, kArtifactLimit);
+    auto content = readFile(artifact.path, kMaxArtifactBytes);
     if (content.ok()) {
       artifact.bytes = content->size();
       artifact.sha256 = sha256Hex(*content);

@@ -292,6 +292,25 @@ TEST(Redaction, WritesHostListsOut) {
   EXPECT_TRUE(redacted->plan.text.ends_with("# host0002,host0003\n"));
 }
 
+/// A few bytes of a list stand for 65,536 names: a record of a megabyte would become one of many gigabytes.
+TEST(Redaction, LeavesOutListsBeyondABound) {
+  Record record = healthyRecord();
+  record.node = "n17";
+  record.inventory["host"]["name"] = record.node;
+  std::string lists;
+  for (int i = 0; i < 2000; ++i) lists += "n[0-65535] ";
+  record.reasons.push_back(lists);
+  record.environment["SLURM_JOB_NODELIST"] = "n[16-18]";
+  Redaction redaction(kAll);
+  redaction.collect(record);
+  ASSERT_TRUE(redaction.name().ok());
+  const auto redacted = redaction.apply(record, sha256Hex(""));
+  ASSERT_TRUE(redacted.ok());
+  const std::string& text = redacted->reasons.back();
+  EXPECT_LT(text.size(), 40u << 20);
+  EXPECT_TRUE(text.ends_with("(a list of hosts) (a list of hosts) ")) << text.substr(text.size() - 80);
+}
+
 TEST(Redaction, ReplacesOnlyWhatItsRulesName) {
   const Record record = healthyRecord();
   Redaction redaction({Secret::kHost});

@@ -17,5 +17,13 @@ TEST(ShellCommand, QuotesWords) {
             "a b|it's|$(echo x)||new\nline|");
 }
 
+TEST(ShellCommand, IsTakenApartAgain) {
+  const std::vector<std::string> nasty{"printf", "%s|",       "a b", "it's", "$(echo x)",
+                                       "",       "new\nline", "\\",  "'"};
+  EXPECT_EQ(wordsOfCommand(shellCommand(nasty)), nasty);
+  for (const char* other : {"a  b", " a", "a\\ b", "a;b", "\"a\"", "'a'", "'a", "$(x)", "a\nb"})
+    EXPECT_EQ(wordsOfCommand(other), std::nullopt) << other;
+}
+
 }  // namespace
 }  // namespace muster

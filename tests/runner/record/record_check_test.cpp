@@ -49,7 +49,10 @@ TEST(RecordCheck, RefusesACommandOfOthersToRunAgain) {
   quoted.stages[1].ranks[0].rerun = "'/data/a&b $(x)'\\''s/muster-host' --request '/data/a;b/r.json'";
   EXPECT_TRUE(checkRecord(quoted).ok()) << "a directory may have any name";
   for (const char* command :
-       {"rm -rf /", "/x/muster-host --request /r; reboot", "$(reboot)/muster-host --request r"})
+       {"rm -rf /", "/x/muster-host --request /r; reboot", "$(reboot)/muster-host --request r",
+        "rm -rf /home /muster-host --request /r", "LD_PRELOAD=/tmp/e.so /x/muster-host --request /r",
+        "A=/muster-host --request /r", "/x/muster-host --request \"'\" ; reboot ; \"'\"",
+        "/x/muster-host  --request /r", "/x/muster-host --request /r\nreboot", "/x/muster-host"})
     expectContradiction(
         healthyRecord(), [&](Record& r) { r.stages[1].ranks[0].rerun = command; }, "muster-host");
 }

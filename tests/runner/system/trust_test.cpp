@@ -278,6 +278,25 @@ TEST(OwnFile, RefusesWhatAnotherUserPutThere) {
   }
 }
 
+TEST(Planted, IsWhatAnotherUserPutIntoASharedFolder) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  const TempDir folder;
+  const fs::path mine = folder.path() / "mine", his = folder.path() / "his", link = folder.path() / "link";
+  write(mine, "");
+  write(his, "");
+  fs::create_symlink(mine, link);
+  ASSERT_EQ(chown(his.c_str(), kStranger, kStranger), 0);
+  ASSERT_EQ(lchown(link.c_str(), kStranger, kStranger), 0);
+  EXPECT_FALSE(isPlanted(his)) << "nobody else can write there";
+  ASSERT_EQ(chmod(folder.path().c_str(), 01777), 0);
+  EXPECT_FALSE(isPlanted(mine));
+  EXPECT_TRUE(isPlanted(his));
+  EXPECT_TRUE(isPlanted(link));
+  EXPECT_FALSE(isPlanted(folder.path() / "missing"));
+  ASSERT_EQ(chown(folder.path().c_str(), kStranger, kStranger), 0);
+  EXPECT_FALSE(isPlanted(his)) << "the folder is his";
+}
+
 TEST(OwnFile, ALockCannotBeHeldByAnotherUser) {
   const TempDir folder;
   ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);

@@ -30,7 +30,11 @@ struct Trap {
 
 [[noreturn]] void leave(j_common_ptr info) {
   auto* trap = reinterpret_cast<Trap*>(info->err);
-  info->err->format_message(info, trap->text);
+  // libjpeg quotes the first bytes of what is no JPEG, and a plan may name any file.
+  if (info->err->msg_code == JERR_NO_SOI)
+    std::snprintf(trap->text, sizeof(trap->text), "not a JPEG file");
+  else
+    info->err->format_message(info, trap->text);
   longjmp(trap->out, 1);
 }
 

@@ -198,6 +198,17 @@ TEST_F(Fetch, VerifiesWhatIsThereAlready) {
   EXPECT_EQ(testing::readWhole(folder_.path() / "train.bin"), "another");
 }
 
+TEST_F(Fetch, MakesNoDirectoryThatAPlanNames) {
+  const testing::RecordingHost host;
+  DatasetSpec spec;
+  spec.mode = "cifar100";
+  spec.folder = (folder_.path() / "nologin/sub").string();
+  const Status status = fetchDataset(sdk::Host(host.table()), spec, "https://127.0.0.1:1");
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(), HasSubstr("no such directory; make it first"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "nologin"));
+}
+
 TEST_F(Fetch, StopsWhenItIsCancelled) {
   const Status status = fetchFile({server_.url(), sha256(), 1 << 20, "http"}, target_,
                                   [](uint64_t, uint64_t) { return false; });

@@ -112,8 +112,7 @@ TEST_F(ImageData, NamesFileAndOffsetOfDamage) {
   writeFashion(bigEndian(0x0803).substr(0, 3), idxLabels(3));
   EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 3: it ends inside its header of 16 bytes"));
   writeFashion("garbage" + idxImages(3), idxLabels(3));
-  EXPECT_THAT(errorOf("fashion-mnist"),
-              HasSubstr("at byte 0: the magic number is 0x67617262, expected 0x00000803"));
+  EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 0: the magic number is not 0x00000803"));
   writeFashion(idxImages(3), idxLabels(4));
   EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 4: 4 labels for the 3 images"));
   std::string labels = idxLabels(3);
