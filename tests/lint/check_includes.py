@@ -85,7 +85,7 @@ USES = {
     "kernels/sim/scenario": [CORE, SYSTEM, TOML, "kernels/interfaces"],
     "kernels/cuda": [CORE, SYSTEM, *KERNELS, "kernels/host/inventory", "kernels/host/rdma"],  # the node around the GPUs is any Linux machine
     "kernels/cuda/dnn/library": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/device"],
-    "kernels/cuda/dnn/device": ["kernels/cuda"],
+    "kernels/cuda/dnn/device": ["kernels/cuda", "kernels/spec"],
     "kernels/cuda/dnn/ops": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/library", "kernels/cuda/dnn/device"],
     "reports/terminal": [CORE, METRICS, RECORD, FINDINGS],
     "reports/junit": [CORE, METRICS, RECORD, FINDINGS],
