@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -69,6 +71,8 @@ Status chooseRuntime(SlurmOptions& o) {
   jobs.runtime = o.runtime != "auto" ? o.runtime : file ? "apptainer" : "pyxis";
   if (!local || !fs::exists(image, error)) return {};  // it may exist on the nodes only
   // A relative path would be looked up where the job starts.
+  jobs.image = fs::absolute(image).lexically_normal().string();
+  if (geteuid() != 0) return {};  // who names a colleague's image trusts it
   MUSTER_TRY(const fs::path trusted, trustedPath(image, "container image", Above::kAll));
   jobs.image = trusted.string();
   return {};
