@@ -57,7 +57,8 @@ void addJobOptions(CLI::App* submit, SlurmOptions& o) {
   submit->add_option("--container-image", jobs.image, "run in this container image");
   submit
       ->add_option("--container-runtime", o.runtime,
-                   "container runtime; auto: apptainer for .sif files and directories (named from /, ./ or ../), otherwise pyxis")
+                   "container runtime; auto: apptainer for .sif files and directories (named from /, ./ or "
+                   "../), otherwise pyxis")
       ->check(CLI::IsMember({"auto", "pyxis", "apptainer", "singularity"}))
       ->capture_default_str();
   submit

@@ -2,7 +2,6 @@
 // `muster slurm submit`: from a plan and nodes to jobs.
 #include <fcntl.h>
 #include <fmt/format.h>
-
 #include <unistd.h>
 
 #include <algorithm>
