@@ -80,8 +80,8 @@ class CollectiveSession : public sdk::Session {
       if (differs != kSame) same = Error{ErrorCode::kCorrupt, printable(differs, 4000), "params.fabric"};
     }
     // A rank that ends takes its keys with it: all have to have read them.
-    MUSTER_CHECK_OK(store_.barrier(key, timeout));
-    return same;
+    const Status together = store_.barrier(key, timeout);
+    return same.ok() ? together : same;
   }
 
   /// A group of its own for each case, so that counters and settings are the case's.

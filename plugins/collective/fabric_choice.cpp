@@ -168,18 +168,25 @@ FabricVote voteFrom(const std::string& text) {
 
 Status checkSame(const std::vector<FabricVote>& votes) {
   constexpr size_t kMostNamed = 8;
+  std::map<std::string, size_t> counts;
+  for (const FabricVote& vote : votes) ++counts[vote.fabric];
+  const auto fewer = [&](const FabricVote& a, const FabricVote& b) {
+    return counts[a.fabric] < counts[b.fabric];
+  };
+  const FabricVote& most = *std::max_element(votes.begin(), votes.end(), fewer);  // the first of equals
   std::vector<std::string> others;
   std::set<std::string> nodes;
   for (const FabricVote& vote : votes)
-    if (vote.fabric != votes.front().fabric && nodes.insert(vote.node).second && nodes.size() <= kMostNamed)
+    if (vote.fabric != most.fabric && nodes.insert(vote.node).second && nodes.size() <= kMostNamed)
       others.push_back(fmt::format("{} say {} ({})", vote.node, vote.fabric, vote.evidence));
   if (nodes.empty()) return {};
   if (nodes.size() > kMostNamed) others.push_back(fmt::format("{} more nodes", nodes.size() - kMostNamed));
   return Error{
       ErrorCode::kCorrupt,
-      fmt::format("the NICs of {} say {} ({}), those of {}; expected the same on all nodes: compare the "
-                  "NICs of the nodes, or name the fabric in the plan",
-                  votes.front().node, votes.front().fabric, votes.front().evidence, join(others, "; ")),
+      fmt::format("the NICs of {} of {} ranks, as on {}, say {} ({}), those of {}; expected the same on all "
+                  "nodes: compare the NICs of the nodes, or name the fabric in the plan",
+                  counts[most.fabric], votes.size(), most.node, most.fabric, most.evidence,
+                  join(others, "; ")),
       "params.fabric"};
 }
 

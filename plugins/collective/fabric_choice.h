@@ -43,7 +43,8 @@ struct FabricVote {
 std::string voteText(const FabricVote& vote);
 FabricVote voteFrom(const std::string& text);
 
-/// An error where nodes chose other fabrics than rank 0's: their ranks would not reach each other. By rank.
+/// An error where nodes chose other fabrics than most ranks (of equals rank 0's): they would not reach each
+/// other. By rank, at least one.
 Status checkSame(const std::vector<FabricVote>& votes);
 
 /// A fabric whose settings send the data of one node through its NICs.

@@ -18,7 +18,7 @@ int64_t naturalSize(const DatasetSpec& data) {
 }  // namespace
 
 void Params::declareImages(sdk::ParamTable& param) {
-  param("batch_size", model.batch, 32, {1, 65536}, "samples of one rank's step");
+  param("batch_size", model.batch, 32, {1, 65536}, "samples of one rank's step or pass");
   param("num_classes", model.classes, 1000, {2, 1000000}, "number of classes that a ResNet distinguishes");
   param("image_size", data.imageSize, 0, {0, 4096},
         "image height and width in pixels; 0: 224 for synthetic and imagenet, 32 for the other data");
@@ -103,8 +103,11 @@ void InferenceParams::declare(sdk::ParamTable& param) {
         "type of activations and products. Skipped if the device does not support it");
   param("warmup_iterations", warmup, 50, {1, 1000000000}, "untimed passes before timing");
   param("active_iterations", active, 100, {1, 1000000000}, "number of timed passes");
-  param("deterministic", program.deterministic, false,
-        "use only operations that give bitwise identical results in every process");
+}
+
+Status InferenceParams::complete() {
+  program.deterministic = true;
+  return Params::complete();
 }
 
 }  // namespace muster::train

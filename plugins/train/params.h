@@ -43,8 +43,11 @@ struct DeterminismParams : Params {
   void declare(sdk::ParamTable& param);
   Status complete();
 };
+/// Always in deterministic mode: every pass must give the same bits, and every device uses the same
+/// algorithms.
 struct InferenceParams : Params {
   void declare(sdk::ParamTable& param);
+  Status complete();
 };
 
 }  // namespace muster::train

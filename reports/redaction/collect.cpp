@@ -100,11 +100,13 @@ void Redaction::addHost(const std::string& host) {
 }
 
 void Redaction::collect(const Record& record) {
+  listed_ = 0;
   for (const DevicePart& part : devicesOf(record)) devices_.insert(part.id);
   addHost(record.node);
   add(Secret::kSerial, record.bootId);
   if (const Json& host = inventoryPart(record, "host"); host.is_object()) addHost(textAt(host, "name"));
   collectTexts(muster::toJson(record), "");
+  tooMany_ = tooMany_ || !checkListed().ok();
 }
 
 }  // namespace muster

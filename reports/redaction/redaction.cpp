@@ -17,7 +17,6 @@ namespace muster {
 namespace {
 
 constexpr int kMapSchema = 1;
-constexpr std::string_view kListLeftOut = "(a list of hosts)";
 constexpr size_t kLong = 8;  ///< bytes from which a value is replaced also within a word
 
 bool isWordCharacter(char c) {
@@ -112,6 +111,8 @@ Redaction::Names::const_iterator Redaction::valueAt(std::string_view text, size_
 }
 
 Status Redaction::name() {
+  listed_ = 0;
+  MUSTER_CHECK_OK(checkListed());
   std::set<std::string> taken;
   for (const auto& [key, name] : names_) {
     taken.insert(name.pseudonym);
@@ -146,25 +147,24 @@ std::string Redaction::leftIn(std::string_view whole) const {
 }
 
 Result<std::vector<std::string>> Redaction::hostsOf(std::string_view list) const {
-  if (listed_ > kMostListedHosts)
-    return Error{ErrorCode::kUnsupported, "too many host lists are written out", ""};
+  if (listed_ > kMostListedHosts) return checkListed().error();
   auto hosts = expandHostList(list);
   if (hosts.ok()) listed_ += hosts->size();
   return hosts;
 }
 
+Status Redaction::checkListed() const {
+  if (listed_ <= kMostListedHosts && !tooMany_) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("the host lists of a record name more than {} hosts", kMostListedHosts), ""};
+}
+
 /// Host lists such as "n[17-20]" that hold a host are written out, so that its name can be found in them.
-/// Lists beyond kMostListedHosts are left out: a name might be hidden there.
 std::string Redaction::expanded(const std::string& text) const {
   std::string out = text;
   for (size_t at = out.find('['); at != std::string::npos; at = out.find('[', at + 1)) {
     const auto [begin, end] = listAround(out, at);
     const auto hosts = hostsOf(std::string_view(out).substr(begin, end - begin));
-    if (!hosts.ok() && hosts.error().code == ErrorCode::kUnsupported) {
-      out.replace(begin, end - begin, kListLeftOut);
-      at = begin + kListLeftOut.size() - 1;
-      continue;
-    }
     const bool ours = hosts.ok() && std::any_of(hosts->begin(), hosts->end(), [&](const std::string& host) {
                         return names_.count(lowerCase(host)) > 0;
                       });
@@ -217,7 +217,9 @@ std::string Redaction::leftIn(const Json& value, bool named) const {
 }
 
 Result<Record> Redaction::apply(const Record& record, const std::string& sha256) const {
+  listed_ = 0;
   Json json = replaced(muster::toJson(record), false);
+  MUSTER_CHECK_OK(checkListed());
   json.erase("mac");
   Json& run = json["run"];
   if (record.runId == runIdOf(record.node, record.started))

@@ -67,11 +67,13 @@ class Redaction {
   /// The longest value that stands in `text`, in small letters, at `at`, or names_.end().
   [[nodiscard]] Names::const_iterator valueAt(std::string_view text, size_t at) const;
 
-  /// The hosts of a list, as long as all lists together hold no more than kMostListedHosts.
+  /// The hosts of a list. Beyond kMostListedHosts for all lists of a record, name() or apply() fails.
   [[nodiscard]] Result<std::vector<std::string>> hostsOf(std::string_view list) const;
 
   static constexpr size_t kMostListedHosts = 2'000'000;
-  mutable size_t listed_ = 0;  ///< hosts written out so far: a few bytes of a record name 65,536
+  [[nodiscard]] Status checkListed() const;
+  mutable size_t listed_ = 0;  ///< hosts of this record's lists: a few bytes name 65,536
+  bool tooMany_ = false;       ///< in a record that was collected
   std::set<Secret> rules_;
   Names names_;                    ///< by the value in small letters
   std::set<std::string> devices_;  ///< ids such as "gpu3", which are no names of hosts

@@ -8,12 +8,14 @@
 
 namespace muster {
 
+/// Whether a shell takes it as it is.
+static bool isPlain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         std::string_view("_-./:,=@+%").find(c) != std::string_view::npos;
+}
+
 std::string shellQuote(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_-./:,=@+%").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return text;
+  if (!text.empty() && std::all_of(text.begin(), text.end(), isPlain)) return text;
   std::string quoted = "'";
   for (const char c : text)
     if (c == '\'')
@@ -30,20 +32,27 @@ std::string shellCommand(const std::vector<std::string>& command) {
 }
 
 std::optional<std::vector<std::string>> wordsOfCommand(const std::string& line) {
-  std::vector<std::string> words(1);
-  bool quoted = false;
+  std::vector<std::string> words;
+  bool inWord = false, quoted = false;
   for (size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\'')
+    const char c = line[i];
+    if (!quoted && c == ' ') {
+      if (!inWord) return std::nullopt;
+      inWord = false;
+      continue;
+    }
+    if (!inWord) words.emplace_back();
+    inWord = true;
+    if (c == '\'')
       quoted = !quoted;
-    else if (line[i] == ' ' && !quoted)
-      words.emplace_back();
-    else if (line[i] == '\\' && !quoted && i + 1 < line.size())
+    else if (quoted || isPlain(c))
+      words.back() += c;
+    else if (c == '\\' && i + 1 < line.size() && line[i + 1] == '\'')
       words.back() += line[++i];
     else
-      words.back() += line[i];
+      return std::nullopt;
   }
-  // Whatever else a shell would see in it, shellCommand() would have quoted.
-  if (shellCommand(words) != line) return std::nullopt;
+  if (quoted || !inWord) return std::nullopt;
   return words;
 }
 

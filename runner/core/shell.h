@@ -14,7 +14,8 @@ std::string shellQuote(const std::string& text);
 /// `command` as one could type it: each word quoted where a shell would change it.
 std::string shellCommand(const std::vector<std::string>& command);
 
-/// The words of which shellCommand() made `line`; none if it made no such line.
+/// The words of a line as shellCommand() makes it, with quotes where they are not needed, too; none of a line
+/// in which a shell sees anything else.
 std::optional<std::vector<std::string>> wordsOfCommand(const std::string& line);
 
 }  // namespace muster

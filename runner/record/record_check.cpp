@@ -257,8 +257,9 @@ static std::string importContradiction(const Record& record) {
 bool runsMusterHost(const std::string& command) {
   const auto words = wordsOfCommand(command);
   if (!words || words->size() != 3 || (*words)[1] != "--request") return false;
-  const std::string& program = (*words)[0];  // with "=" a shell may take it for a variable
-  return (program == "muster-host" || program.ends_with("/muster-host")) && program.find('=') == program.npos;
+  const std::string& program = (*words)[0];
+  const bool assigns = !program.starts_with("/") && program.find('=') != program.npos;
+  return (program == "muster-host" || program.ends_with("/muster-host")) && !assigns;
 }
 
 /// Reports show these commands for people to copy.

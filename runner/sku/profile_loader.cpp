@@ -354,8 +354,8 @@ class Chain {
       const fs::path candidate = place / (name + ".toml");
       if (!fs::exists(candidate, error)) continue;
       if (isPlanted(candidate))
-        return fail(
-            fmt::format("{} belongs to neither root nor the owner of its directory", candidate.string()));
+        return fail(fmt::format("{} belongs to another user than root, you and the owner of its directory",
+                                candidate.string()));
       MUSTER_TRY(const std::string text, readFile(candidate, kMaxProfileBytes));
       MUSTER_TRY(Parsed base, named(name, parse(text, candidate, InputText::From::kDisk), fail));
       MUSTER_CHECK_OK(input.hold(file, base.profile.text));

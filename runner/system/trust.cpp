@@ -356,7 +356,8 @@ bool isPlanted(const fs::path& entry) {
   struct stat info {
   }, folder{};
   if (lstat(entry.c_str(), &info) != 0 || stat(parent.c_str(), &folder) != 0) return false;
-  return (folder.st_mode & S_ISVTX) != 0 && info.st_uid != 0 && info.st_uid != folder.st_uid;
+  const bool belongsToMe = info.st_uid == 0 || info.st_uid == geteuid();
+  return (folder.st_mode & S_ISVTX) != 0 && !belongsToMe && info.st_uid != folder.st_uid;
 }
 
 Result<Fd> openLockFile(const fs::path& path) {

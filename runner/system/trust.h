@@ -35,8 +35,8 @@ Result<std::string> trustedProgram(const std::string& name, const std::string& f
                                    const std::string& package, const std::string& variable);
 
 /// Whether somebody may have put this entry (links are not followed) into a folder that others may write to:
-/// the folder has the sticky bit, and neither root nor the folder's owner owns the entry. What is looked for
-/// in all folders above a path must leave such entries out: anybody can make one in /tmp.
+/// the folder has the sticky bit, and neither root, this user nor the folder's owner owns the entry. What is
+/// looked for in all folders above a path must leave such entries out: anybody can make one in /tmp.
 bool isPlanted(const std::filesystem::path& entry);
 
 /// Opens a file for writing; creates it (`mode`, less the umask) if it is missing. Refuses what others could

@@ -62,13 +62,17 @@ Status chooseRuntime(SlurmOptions& o) {
   }
   // "registry/name:tag" is one, whatever folder of that name somebody left here.
   const std::string& text = jobs.image;
-  const bool local =
-      text.starts_with("/") || text.starts_with("./") || text.starts_with("../") || text.ends_with(".sif");
+  const bool local = text.starts_with("/") || text.starts_with("./") || text.starts_with("../") ||
+                     text.ends_with(".sif") || text.ends_with(".sqsh");
   std::error_code error;
   const fs::path image(text);
   const bool file = local && (image.extension() == ".sif" || fs::is_directory(image, error));
   jobs.runtime = o.runtime != "auto" ? o.runtime : file ? "apptainer" : "pyxis";
-  if (!local || !fs::exists(image, error)) return {};  // it may exist on the nodes only
+  if (!local) return {};
+  const bool there = fs::exists(image, error);
+  if (error && geteuid() == 0)
+    return Error{ErrorCode::kUsage, "cannot see whose the container image is: " + error.message(), text};
+  if (!there) return {};  // it may exist on the nodes only
   // A relative path would be looked up where the job starts.
   jobs.image = fs::absolute(image).lexically_normal().string();
   if (geteuid() != 0) return {};  // who names a colleague's image trusts it

@@ -160,7 +160,7 @@ TEST_F(Training, InfersTheSameBitsInEveryPassOnThisCpu) {
         << host.error;
     plugin_.expectDeclared(host, "inference");
     EXPECT_EQ(host.value("mismatched_passes"), 0);
-    EXPECT_EQ(host.value("output_error"), 0) << "f32 is what the others are compared with";
+    EXPECT_TRUE(host.told("output_error").empty()) << "f32 is what the others are compared with";
     const auto seconds = host.told("pass_time").at(0).samples;
     ASSERT_EQ(seconds.size(), 5u);
     EXPECT_DOUBLE_EQ(host.told("inference_throughput").at(0).samples.at(2), 4 / seconds[2]);

@@ -21,7 +21,9 @@ TEST(ShellCommand, IsTakenApartAgain) {
   const std::vector<std::string> nasty{"printf", "%s|",       "a b", "it's", "$(echo x)",
                                        "",       "new\nline", "\\",  "'"};
   EXPECT_EQ(wordsOfCommand(shellCommand(nasty)), nasty);
-  for (const char* other : {"a  b", " a", "a\\ b", "a;b", "\"a\"", "'a'", "'a", "$(x)", "a\nb"})
+  EXPECT_EQ(wordsOfCommand("'a b' 'c'"), (std::vector<std::string>{"a b", "c"}))
+      << "redaction leaves such quotes";
+  for (const char* other : {"", "a ", "a  b", " a", "a\\ b", "a;b", "\"a\"", "'a", "$(x)", "a\nb"})
     EXPECT_EQ(wordsOfCommand(other), std::nullopt) << other;
 }
 

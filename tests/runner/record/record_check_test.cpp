@@ -48,6 +48,8 @@ TEST(RecordCheck, RefusesACommandOfOthersToRunAgain) {
   Record quoted = healthyRecord();
   quoted.stages[1].ranks[0].rerun = "'/data/a&b $(x)'\\''s/muster-host' --request '/data/a;b/r.json'";
   EXPECT_TRUE(checkRecord(quoted).ok()) << "a directory may have any name";
+  quoted.stages[1].ranks[0].rerun = "/opt/ver=1/muster-host --request '/data/r.json'";
+  EXPECT_TRUE(checkRecord(quoted).ok()) << "nothing is assigned by a path";
   for (const char* command :
        {"rm -rf /", "/x/muster-host --request /r; reboot", "$(reboot)/muster-host --request r",
         "rm -rf /home /muster-host --request /r", "LD_PRELOAD=/tmp/e.so /x/muster-host --request /r",
