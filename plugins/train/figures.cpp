@@ -4,6 +4,7 @@
 #include "runner/core/statistics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace muster::train {
@@ -11,6 +12,19 @@ namespace {
 
 double mean(const double* first, size_t count) {
   return count == 0 ? 0 : std::accumulate(first, first + count, 0.0) / static_cast<double>(count);
+}
+
+/// 2^-significand, the leading bit included.
+double roundingError(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBf16:
+      return 0x1p-8;
+    case Dtype::kF16:
+    case Dtype::kTf32:
+      return 0x1p-11;
+    default:
+      return 0x1p-24;
+  }
 }
 
 size_t tenthOf(size_t count) {
@@ -24,6 +38,23 @@ std::vector<double> ratesOf(double amount, const std::vector<double>& seconds) {
   rates.reserve(seconds.size());
   for (double s : seconds) rates.push_back(amount / s);
   return rates;
+}
+
+double outputError(const std::vector<float>& expected, const std::vector<float>& logits, size_t classes,
+                   Dtype dtype) {
+  double worst = 0;
+  for (size_t row = 0; row < expected.size(); row += classes) {
+    double difference = 0;
+    double size = 0;
+    for (size_t i = row; i < row + classes; ++i) {
+      difference += std::pow(static_cast<double>(logits[i]) - static_cast<double>(expected[i]), 2);
+      size += std::pow(static_cast<double>(expected[i]), 2);
+    }
+    const double error = difference == 0 ? 0 : std::sqrt(difference / size) / roundingError(dtype);
+    if (!std::isfinite(error)) return kNoNumber;
+    worst = std::max(worst, error);
+  }
+  return std::min(worst, kNoNumber);
 }
 
 double driftOf(const std::vector<double>& seconds) {

@@ -6,12 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "kernels/spec/dtype.h"
 #include "runner/core/json.h"
 
 namespace muster::train {
 
 /// `amount` per second, for each of the durations.
 std::vector<double> ratesOf(double amount, const std::vector<double>& seconds);
+
+inline constexpr double kNoNumber = 1e9;  ///< outputError() where a logit is NaN or infinite
+/// How far rows of `classes` logits are from the expected ones, relative to these (Euclidean norms), in the
+/// largest relative rounding errors of one operation in `dtype`; of the worst row.
+double outputError(const std::vector<float>& expected, const std::vector<float>& logits, size_t classes,
+                   Dtype dtype);
 
 /// How much longer the last fifth of the steps took than the first, by their medians; negative: they got
 /// faster.

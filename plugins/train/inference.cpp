@@ -3,8 +3,6 @@
 // same bits, and logits that agree with those in f32.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "plugins/train/figures.h"
@@ -19,21 +17,6 @@ namespace {
 /// momentum of 0.1 nine tenths of them are then the batch's. Without them activations grow from block to
 /// block until f16 cannot hold them.
 constexpr int kCalibrationPasses = 22;
-
-constexpr double kNoNumber = 1e9;  ///< output_error where a logit is NaN or infinite
-
-/// The largest relative rounding error of one operation, 2^-significand.
-double roundingError(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBf16:
-      return 0x1p-8;
-    case Dtype::kF16:
-    case Dtype::kTf32:
-      return 0x1p-11;
-    default:
-      return 0x1p-24;
-  }
-}
 
 struct Passes {
   std::vector<double> seconds;
@@ -69,6 +52,11 @@ class Inference {
     return {};
   }
 
+  [[nodiscard]] Status goOn() const {
+    if (bench_.host.cancelled()) return Error{ErrorCode::kTimeout, "inference was cancelled", ""};
+    return {};
+  }
+
   Result<std::unique_ptr<Program>> compile(const ProgramOptions& options) {
     MUSTER_TRY(auto program, bench_.nn.compile(model_.network, options));
     MUSTER_CHECK_OK(initialise(params_.model, seed_, *program));
@@ -79,7 +67,10 @@ class Inference {
   /// The logits in f32; keeps the statistics for the program under test.
   Result<std::vector<float>> expectedLogits() {
     MUSTER_TRY(auto program, compile({Dtype::kF32, true}));
-    for (int i = 0; i < kCalibrationPasses; ++i) MUSTER_CHECK_OK(program->forward(Pass::kTraining));
+    for (int i = 0; i < kCalibrationPasses; ++i) {
+      MUSTER_CHECK_OK(goOn());
+      MUSTER_CHECK_OK(program->forward(Pass::kTraining));
+    }
     if (batch_ != nullptr) {
       for (size_t i = 0; i < model_.network.statistics().size(); ++i) {
         MUSTER_TRY(std::vector<float> values, program->readStatistics(static_cast<int>(i)));
@@ -101,7 +92,7 @@ class Inference {
     const int all = params_.warmup + params_.active;
     std::vector<float> first;
     for (int i = 0; i < all; ++i) {
-      if (bench_.host.cancelled()) return Error{ErrorCode::kTimeout, "inference was cancelled", ""};
+      MUSTER_CHECK_OK(goOn());
       MUSTER_TRY(const double seconds,
                  bench_.device.time([&] { return program.forward(Pass::kEvaluation); }));
       if (i >= params_.warmup) passes.seconds.push_back(seconds);
@@ -127,29 +118,11 @@ class Inference {
                                first.size(), logits[at], first[at]);
   }
 
-  /// Of the worst sample: the difference relative to the expected logits' own size, in rounding errors of the
-  /// type; kNoNumber where it is none.
-  [[nodiscard]] double outputError(const std::vector<float>& expected,
-                                   const std::vector<float>& logits) const {
-    const auto classes = static_cast<size_t>(model_.network.shape(model_.logits).back());
-    double worst = 0;
-    for (size_t row = 0; row < expected.size(); row += classes) {
-      double difference = 0;
-      double size = 0;
-      for (size_t i = row; i < row + classes; ++i) {
-        difference += std::pow(static_cast<double>(logits[i]) - static_cast<double>(expected[i]), 2);
-        size += std::pow(static_cast<double>(expected[i]), 2);
-      }
-      const double error = std::sqrt(difference / size) / roundingError(params_.program.dtype);
-      worst = std::isfinite(error) ? std::max(worst, error) : kNoNumber;
-    }
-    return std::min(worst, kNoNumber);
-  }
-
   Status report(const Program& program, const Passes& passes, const std::vector<float>& expected,
                 const std::vector<float>& logits) const {
     const std::string dtype = dtypeName(params_.program.dtype);
     const double flops = model_.network.forwardFlops();
+    const auto classes = static_cast<size_t>(model_.network.shape(model_.logits).back());
     Teller tell(bench_);
     tell.samples("inference_throughput", "samples/s",
                  ratesOf(static_cast<double>(params_.model.batch), passes.seconds))
@@ -160,7 +133,7 @@ class Inference {
         .text("implementation", program.implementation());
     // f32 would be compared with itself.
     if (params_.program.dtype != Dtype::kF32)
-      tell.number("output_error", "number", outputError(expected, logits));
+      tell.number("output_error", "number", outputError(expected, logits, classes, params_.program.dtype));
     const auto& peaks = bench_.device.info().peaks;
     if (const auto peak = peaks.find("flops." + dtype); peak != peaks.end())
       tell.number("model_flop_utilisation", "ratio", flops / medianOf(passes.seconds) / peak->second);

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/cluster/cluster_run.h"
 #include "tests/support/fake_hcas.h"
@@ -44,53 +46,54 @@ class ClusterFabric : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
-    run_.wrapper = {"sh", "-c", kWithHcas, "sh"};
+    run_.emplace(kFabricHosts, kFabricPlan, std::vector<std::string>{});
+    run_->wrapper = {"sh", "-c", kWithHcas, "sh"};
   }
 
   void startAll() {
     for (int host = 0; host < kFabricHosts; ++host) {
       ProcessOptions options;
       options.environment["HCAS"] = hcas_[host].sysfs();
-      run_.start(host, host, {}, options);
+      run_->start(host, host, {}, options);
     }
   }
   std::string textOf(int host, const std::string& metric) const {
-    for (const Measurement& m : run_.stage(host, "sweep").measurements)
+    for (const Measurement& m : run_->stage(host, "sweep").measurements)
       if (m.metric == metric) return m.text;
     return "";
   }
 
   FakeHcas hcas_[kFabricHosts];  ///< no device at first
-  ClusterRun run_{kFabricHosts, kFabricPlan, {}};
+  std::optional<ClusterRun> run_;
 };
 
 TEST_F(ClusterFabric, IsTheOneThatTheNicsOfAllHostsSay) {
   for (FakeHcas& hcas : hcas_) hcas.add("mlx5_0");
   startAll();
-  run_.finish();
+  run_->finish();
   for (int host = 0; host < kFabricHosts; ++host)
-    EXPECT_EQ(run_.ended(host).exitCode, 0) << run_.ended(host).out << run_.ended(host).err;
+    EXPECT_EQ(run_->ended(host).exitCode, 0) << run_->ended(host).out << run_->ended(host).err;
   EXPECT_EQ(textOf(0, "collective.fabric"), "ib");
   EXPECT_THAT(textOf(0, "collective.fabric_evidence"), HasSubstr("active RDMA ports: 1 InfiniBand"));
 }
 
 TEST_F(ClusterFabric, IsNoneWithoutNics) {
   startAll();
-  run_.finish();
+  run_->finish();
   for (int host = 0; host < kFabricHosts; ++host)
-    EXPECT_EQ(run_.ended(host).exitCode, 0) << run_.ended(host).out << run_.ended(host).err;
+    EXPECT_EQ(run_->ended(host).exitCode, 0) << run_->ended(host).out << run_->ended(host).err;
   EXPECT_EQ(textOf(0, "collective.fabric"), "none");
 }
 
 TEST_F(ClusterFabric, NamesTheHostWhoseNicsSayAnother) {
   hcas_[0].add("mlx5_0");
   startAll();
-  run_.finish();
+  run_->finish();
   for (int host = 0; host < kFabricHosts; ++host) {
-    EXPECT_EQ(run_.ended(host).exitCode, 3) << run_.ended(host).out << run_.ended(host).err;
-    EXPECT_THAT(run_.details(host, "sweep"),
+    EXPECT_EQ(run_->ended(host).exitCode, 3) << run_->ended(host).out << run_->ended(host).err;
+    EXPECT_THAT(run_->details(host, "sweep"),
                 HasSubstr("the NICs of 1 of 2 ranks, as on n0, say ib (active RDMA ports: 1 InfiniBand"));
-    EXPECT_THAT(run_.details(host, "sweep"), HasSubstr("those of n1 say none (no RDMA device"));
+    EXPECT_THAT(run_->details(host, "sweep"), HasSubstr("those of n1 say none (no RDMA device"));
   }
 }
 

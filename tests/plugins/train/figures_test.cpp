@@ -4,8 +4,38 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "plugins/train/params.h"
+
 namespace muster::train {
 namespace {
+
+TEST(Figures, OutputErrorIsThatOfTheWorstSample) {
+  const std::vector<float> expected = {3, 4, 0, 30, 40, 0};
+  EXPECT_EQ(outputError(expected, expected, 3, Dtype::kF16), 0);
+  std::vector<float> logits = expected;
+  logits[2] = 1;  // of a size of 5
+  EXPECT_NEAR(outputError(expected, logits, 3, Dtype::kF16), 0.2 * 2048, 1e-9);
+  EXPECT_NEAR(outputError(expected, logits, 3, Dtype::kBf16), 0.2 * 256, 1e-9);
+  EXPECT_EQ(outputError({0, 0}, {0, 0}, 2, Dtype::kF16), 0);
+  for (const float none : {NAN, INFINITY})
+    for (const size_t at : {size_t{0}, size_t{5}}) {
+      std::vector<float> wrong = expected;
+      wrong[at] = none;
+      EXPECT_EQ(outputError(expected, wrong, 3, Dtype::kF16), kNoNumber);
+      EXPECT_EQ(outputError(wrong, expected, 3, Dtype::kF16), kNoNumber);
+    }
+  EXPECT_EQ(outputError({0, 0}, {0, 1}, 2, Dtype::kF16), kNoNumber) << "no size to compare with";
+}
+
+/// Equal bits can be demanded of operations only that promise them.
+TEST(Figures, OfInferenceAreThoseOfDeterministicOperations) {
+  InferenceParams params;
+  params.program.deterministic = false;
+  ASSERT_TRUE(params.complete().ok());
+  EXPECT_TRUE(params.program.deterministic);
+}
 
 TEST(Figures, DriftComparesTheEndsOfARun) {
   EXPECT_NEAR(driftOf({1, 1, 1, 1, 1, 1, 1, 1, 1.5, 1.5}), 0.5, 1e-12);

@@ -292,6 +292,20 @@ TEST(Redaction, WritesHostListsOut) {
   EXPECT_TRUE(redacted->plan.text.ends_with("# host0002,host0003\n"));
 }
 
+/// What is replaced may be what made the quotes necessary.
+TEST(Redaction, KeepsACommandToRunAgain) {
+  Record record = healthyRecord();
+  record.node = "n17";
+  record.inventory["host"]["name"] = record.node;
+  record.stages[1].ranks[0].rerun = "'/runs/n[16-17]/muster-host' --request '/runs/n[16-17]/r.json'";
+  Redaction redaction(kAll);
+  redaction.collect(record);
+  ASSERT_TRUE(redaction.name().ok());
+  const auto redacted = redaction.apply(record, sha256Hex(""));
+  ASSERT_TRUE(redacted.ok()) << redacted.error().text();
+  EXPECT_EQ(redacted->stages[1].ranks[0].rerun.find("n17"), std::string::npos);
+}
+
 /// A few bytes of a list stand for 65,536 names: a record of a megabyte would become one of many gigabytes.
 TEST(Redaction, RefusesListsBeyondABound) {
   const auto redacted = [](const char* key, int lists) {
