@@ -24,9 +24,9 @@ class History : public ::testing::Test {
     std::string out = (dir_.path() / (scene + std::to_string(seed))).string();
     std::string text = readFile(scenario(scene)).value();
     text.replace(text.find("name = \"" + scene), ("name = \"" + scene).size(), "name = \"machine");
-    const auto result =
-        runMuster({"run", plan("node-quick.toml"), "--simulate", dir_.write(scene + ".toml", text).string(),
-                   "--seed", std::to_string(seed), "--out", out});
+    const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate",
+                                   writeScenario(dir_.path() / (scene + ".toml"), text).string(), "--seed",
+                                   std::to_string(seed), "--out", out});
     EXPECT_TRUE(result.exitCode == 0 || result.exitCode == 1) << result.out << result.err;
     return out;
   }

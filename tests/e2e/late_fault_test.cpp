@@ -21,7 +21,7 @@ class LateFault : public ::testing::Test {
  protected:
   ProcessResult simulate(const std::string& planName, const std::string& faults, const std::string& out) {
     const auto path = dir_.path() / (out + ".toml");
-    std::ofstream(path) << readWhole(scenario("h100x8-cluster-healthy")) << faults;
+    writeScenario(path, readWhole(scenario("h100x8-cluster-healthy")) + faults);
     return runMuster({"run", plan(planName), "--simulate", path.string(), "--out", folder(out)});
   }
 

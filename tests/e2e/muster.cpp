@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <regex>
 
 namespace muster::testing {
 
@@ -26,6 +28,19 @@ void copyIncluded(const std::string& of, const std::filesystem::path& folder) {
   std::filesystem::copy(
       plan(of + "/common"), folder / "common",
       std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+}
+
+std::filesystem::path writeScenario(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+  std::smatch found;
+  for (std::string rest = text;
+       std::regex_search(rest, found, std::regex("\\ninclude = \\[\"([^\"]+)\"\\]"));) {
+    const std::string name = found[1].str();
+    std::filesystem::copy_file(plan("scenarios/" + name), file.parent_path() / name,
+                               std::filesystem::copy_options::skip_existing);
+    rest = readWhole(plan("scenarios/" + name));
+  }
+  return file;
 }
 
 Record recordIn(const std::filesystem::path& folder) {

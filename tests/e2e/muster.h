@@ -19,6 +19,9 @@ std::string scenario(const std::string& name);
 /// Copies what the shipped plans (".") or profiles ("skus") include into `folder`, for an edited copy of one.
 void copyIncluded(const std::string& of, const std::filesystem::path& folder);
 
+/// An edited copy of a shipped scenario: writes `text` to `file`, and beside it what it includes.
+std::filesystem::path writeScenario(const std::filesystem::path& file, const std::string& text);
+
 /// The record in a run folder; the test fails when there is none.
 Record recordIn(const std::filesystem::path& folder);
 

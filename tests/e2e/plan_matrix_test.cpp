@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/sim/scenario/scenario.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {
@@ -89,12 +90,12 @@ std::map<std::pair<std::string, std::string>, std::string> notMeant(const std::v
 std::string healthyScenario(const std::string& plan, const std::string& sku) {
   std::string best;
   for (const std::string& name : stemsIn(plansDir() / "scenarios", ".toml")) {
-    const std::string text = readWhole(plansDir() / "scenarios" / (name + ".toml"));
-    const std::string id = firstIn(text, "pci_id = (\"[^\"]+\")");
+    if (name.find("healthy") == std::string::npos) continue;
+    const sim::Scenario shown = sim::loadScenario(scenario(name)).value();
     const std::string ids = firstIn(profileText(sku), "pci_ids = (\\[[^\\]]*\\])");
-    if (name.find("healthy") == std::string::npos || ids.find(id) == std::string::npos) continue;
+    if (ids.find('"' + shown.model.pciId + '"') == std::string::npos) continue;
     if ((name.substr(0, 2) == "a4") != (plan == "a4-gke")) continue;
-    if (best.empty() || text.find("\n[rdma]") != std::string::npos) best = name;
+    if (best.empty() || shown.rdma.count > 0) best = name;
   }
   return best;
 }
@@ -177,15 +178,14 @@ std::vector<Cell> sampled(const std::vector<Cell>& cells) {
 /// The scenario, with the storage of another one where it has none.
 std::string withStorage(const std::string& name, const fs::path& folder) {
   constexpr const char* kTable = "\n[storage]\n";
-  std::string text = readWhole(scenario(name));
-  if (text.find(kTable) != std::string::npos) return scenario(name);
+  if (sim::loadScenario(scenario(name)).value().storage.readBandwidth > 0) return scenario(name);
   const std::string other = readWhole(scenario("h100x8-hca-healthy"));
   const size_t begin = other.find(kTable);
   EXPECT_NE(begin, std::string::npos);
-  text += other.substr(begin, other.find("\n[", begin + 1) - begin) + "\n";
-  const fs::path file = folder / "scenario.toml";
-  std::ofstream(file) << text;
-  return file.string();
+  return writeScenario(
+             folder / "scenario.toml",
+             readWhole(scenario(name)) + other.substr(begin, other.find("\n[", begin + 1) - begin) + "\n")
+      .string();
 }
 
 ProcessResult simulate(const Cell& cell, const fs::path& out) {
@@ -230,9 +230,10 @@ TEST(PlanMatrix, OneGpuOfABoardIsAcceptedByNameAlone) {
   for (const std::string& sku : stemsIn(plansDir() / "skus", ".toml")) {
     if (!onlyByName(sku)) continue;
     const TempDir dir;
-    const std::string text = readWhole(scenario(healthyScenario("node-quick", sku)));
-    const fs::path alone = dir.path() / "alone.toml";
-    std::ofstream(alone) << std::regex_replace(text, std::regex("\ncount = 8\n"), "\ncount = 1\n");
+    const fs::path alone =
+        writeScenario(dir.path() / "alone.toml", "schema = 1\nname = \"alone\"\ninclude = [\"" +
+                                                     healthyScenario("node-quick", sku) +
+                                                     ".toml\"]\n\n[devices]\ncount = 1\n");
     for (const char* name : {"node-quick", "node-full"}) {
       std::vector<std::string> command = {"run",        plan(std::string(name) + ".toml"),
                                           "--simulate", alone.string(),

@@ -263,8 +263,9 @@ TEST(SimulatedHca, AHealthyNodeIsAccepted) {
 
 TEST(SimulatedHca, AnHcaBelowItsPcieLinkIsNamedByTheProfilesLimit) {
   const TempDir dir;
-  const auto file = dir.write("scene.toml", readWhole(scenario("h100x8-hca-healthy")) +
-                                                "[[rdma.fault]]\nkind = \"pcie\"\nhca = 6\nlanes = 8\n");
+  const auto file =
+      writeScenario(dir.path() / "scene.toml", readWhole(scenario("h100x8-hca-healthy")) +
+                                                   "[[rdma.fault]]\nkind = \"pcie\"\nhca = 6\nlanes = 8\n");
   const auto result = runMuster(
       {"run", plan("node-quick.toml"), "--simulate", file.string(), "--out", (dir.path() / "run").string()});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
@@ -282,7 +283,7 @@ TEST(SimulatedHca, PortsAreComparedWithTheNetworkThatIsExpected) {
     const TempDir dir;
     std::string text = readWhole(scenario("h100x8-hca-healthy"));
     text.replace(text.find(line), line.size(), by);
-    const auto file = dir.write("scene.toml", text);
+    const auto file = writeScenario(dir.path() / "scene.toml", text);
     const auto result =
         runMuster(std::vector<std::string>{"run", plan("rdma.toml"), "--simulate", file.string(), "--out",
                                            (dir.path() / "run").string()} +

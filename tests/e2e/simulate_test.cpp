@@ -174,7 +174,7 @@ std::string changed(const std::string& name, const std::string& line, const std:
 std::set<std::string> failing(const std::string& planFile, const std::string& text,
                               const std::vector<std::string>& more = {}) {
   TempDir dir;
-  const auto file = dir.write("scene.toml", text);
+  const auto file = writeScenario(dir.path() / "scene.toml", text);
   const auto out = dir.path() / "run";
   const auto result = runMuster(std::vector<std::string>{"run", plan(planFile), "--simulate", file.string(),
                                                          "--plain", "--out", out.string()} +
@@ -209,8 +209,8 @@ class HealthFaultOfNodeFull : public ::testing::TestWithParam<HealthFault> {};
 TEST_P(HealthFaultOfNodeFull, IsAFailureWithItsName) {
   const HealthFault& fault = GetParam();
   const TempDir dir;
-  const auto file =
-      dir.write("scene.toml", readWhole(scenario("h100x8-healthy")) + "\n[[fault]]\n" + fault.fault);
+  const auto file = writeScenario(dir.path() / "scene.toml",
+                                  readWhole(scenario("h100x8-healthy")) + "\n[[fault]]\n" + fault.fault);
   const auto out = dir.path() / "run";
   const auto result = runMuster(
       {"run", plan("node-full.toml"), "--simulate", file.string(), "--plain", "--out", out.string()});
@@ -268,9 +268,10 @@ TEST(Simulate, TheFullPlanAcceptsAHealthyNode) {
 
 TEST(Simulate, TheFullPlanAcceptsCorrectedErrorsOfTheDram) {
   const TempDir dir;
-  const auto file = dir.write("scene.toml", readWhole(scenario("h100x8-healthy")) +
-                                                "\n[[fault]]\nkind = \"ecc\"\ndevice = 5\nat = \"7s\"\n"
-                                                "corrected = 10001\n");
+  const auto file =
+      writeScenario(dir.path() / "scene.toml", readWhole(scenario("h100x8-healthy")) +
+                                                   "\n[[fault]]\nkind = \"ecc\"\ndevice = 5\nat = \"7s\"\n"
+                                                   "corrected = 10001\n");
   const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", file.string(), "--plain",
                                  "--out", (dir.path() / "run").string()});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
@@ -299,8 +300,9 @@ TEST(Simulate, RejectsEveryCollectiveOfANodeWhoseLinksAreSlow) {
 
 TEST(Simulate, RejectsANetworkThatGoesThroughTheHostsMemory) {
   const TempDir dir;
-  const auto file = dir.write("scene.toml", changed("h100x8-cluster-healthy", "inter_transport = \"ib+gdr\"",
-                                                    "inter_transport = \"ib\""));
+  const auto file = writeScenario(
+      dir.path() / "scene.toml",
+      changed("h100x8-cluster-healthy", "inter_transport = \"ib+gdr\"", "inter_transport = \"ib\""));
   const auto run = [&](const char* name, int nodes) {
     const auto out = dir.path() / name;
     const auto result = runMuster({"run", plan("cluster.toml"), "--simulate", file.string(), "--nodes",
@@ -338,7 +340,7 @@ TEST(Simulate, RejectsANodeWhoseNicIsDownForFiveMillisecondsOfEachSecond) {
 TEST(Simulate, RefusesAFaultOnANodeThatTheRunDoesNotHave) {
   TempDir dir;
   const std::string fault = "\n[[fault]]\nkind = \"crash\"\ndevice = 0\nnode = 2\n";
-  const auto file = dir.write("scene.toml", readWhole(scenario("h100x8-healthy")) + fault);
+  const auto file = writeScenario(dir.path() / "scene.toml", readWhole(scenario("h100x8-healthy")) + fault);
   const auto run = [&](const std::vector<std::string>& nodes) {
     return runMuster(std::vector<std::string>{"run", plan("node-quick.toml"), "--simulate", file.string(),
                                               "--plain", "--out", (dir.path() / "run").string()} +
@@ -424,9 +426,7 @@ std::string otherNetwork(const TempDir& dir, const std::string& railBandwidth,
   const size_t at = text.find(usual);
   EXPECT_NE(at, std::string::npos) << text;
   text.replace(at, usual.size(), "rail_bandwidth = \"" + railBandwidth + "\"");
-  const auto path = dir.path() / "scenario.toml";
-  std::ofstream(path) << text << faults;
-  return path.string();
+  return writeScenario(dir.path() / "scenario.toml", text + faults).string();
 }
 
 ProcessResult runCluster(const TempDir& dir, const std::string& scenarioFile, int nodes,

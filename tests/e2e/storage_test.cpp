@@ -147,8 +147,9 @@ TEST(SimulatedStorage, NamesTheNodeWithASlowDisk) {
 
 TEST(SimulatedStorage, NamesTheNodeThatSeesOtherFiles) {
   const TempDir dir;
-  const auto file = dir.write("apart.toml", readWhole(scenario("h100x8-hca-healthy")) +
-                                                "[[storage.fault]]\nkind = \"apart\"\nnode = 1\n");
+  const auto file =
+      writeScenario(dir.path() / "apart.toml", readWhole(scenario("h100x8-hca-healthy")) +
+                                                   "[[storage.fault]]\nkind = \"apart\"\nnode = 1\n");
   const auto out = dir.path() / "run";
   const auto result = runMuster({"run", plan("storage.toml"), "--simulate", file.string(), "--nodes", "3",
                                  "--plain", "--out", out.string()});

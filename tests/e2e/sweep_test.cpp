@@ -218,8 +218,8 @@ TEST_P(ScalingLimit, RejectsALossJustBelowItAndAcceptsOneJustAbove) {
   const TempDir dir;
   const std::string healthy = readWhole(scenario("h100x8-cluster-healthy"));
   for (const auto& [speed, accepted] : {std::pair{loss.below, false}, {loss.above, true}}) {
-    const fs::path scene = dir.write(
-        "scene.toml",
+    const fs::path scene = writeScenario(
+        dir.path() / "scene.toml",
         healthy + fmt::format("\n[[fault]]\nkind = \"slow\"\nnode = {}\ndevice = 3\nfactor = {}\nops = "
                               "[\"collective\"]\n",
                               loss.nodes - 1, speed));

@@ -278,13 +278,12 @@ std::vector<Document> validDocuments() {
   for (const File& file : shippedFiles())
     all.push_back({file.path.filename(), file.kind, wholeDocument(file.path)});
   all.push_back({"waivers", "waivers", documentOf(kWaivers)});
-  const std::string base =
-      testing::readWhole(testing::sourceDir() / "plans/scenarios/h100x8-hca-healthy.toml");
-  const auto below = TomlDocument::parse(base, "b.toml");
-  Json network = documentOf(
-      testing::readWhole(testing::sourceDir() / "plans/scenarios/h100x8-cluster-healthy.toml"))["network"];
-  Json scenario = TomlDocument::parse(kScenario, "s.toml")->over(*below)->root();
-  scenario["network"] = network;
+  const auto whole = [](const char* name) {
+    return wholeDocument(testing::sourceDir() / "plans/scenarios" / name);
+  };
+  Json scenario = whole("h100x8-hca-healthy.toml");
+  scenario.merge_patch(documentOf(kScenario));
+  scenario["network"] = whole("h100x8-cluster-healthy.toml")["network"];
   all.push_back({"every fault", "scenario", scenario});
   for (const auto& [name, plugin] : testing::shippedCatalog().plugins)
     for (const TestSpec& test : plugin.tests) {

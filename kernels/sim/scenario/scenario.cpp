@@ -10,6 +10,7 @@
 #include "kernels/sim/scenario/fault_reader.h"
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_table.h"
+#include "runner/inputs/toml_input.h"
 #include "runner/system/files.h"
 
 namespace muster::sim {
@@ -249,8 +250,11 @@ Scenario readScenario(TomlTable& root, int nodes) {
 
 }  // namespace
 
-Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes) {
-  MUSTER_TRY(TomlDocument document, TomlDocument::parse(text, path));
+namespace {
+
+Result<Scenario> parse(const std::string& text, const std::string& path, InputText::From from, int nodes) {
+  MUSTER_TRY(InputText input, InputText::of(text, path, kMaxScenarioBytes, from));
+  MUSTER_TRY(const TomlDocument document, readTomlInput(input));
   Complaints complaints(document);
   TomlTable root(document, "", complaints);
   Scenario scenario = readScenario(root, nodes);
@@ -258,14 +262,35 @@ Result<Scenario> parseScenario(const std::string& text, const std::string& path,
   return scenario;
 }
 
-Json scenarioSchema() {
-  return schemaDocument("Muster scenario", describeTable([](TomlTable& root) { readScenario(root, 0); }));
+Result<std::string> readText(const std::string& path) {
+  return readFile(path, kMaxScenarioBytes).context("reading scenario");
 }
 
+}  // namespace
+
 Result<Scenario> loadScenario(const std::string& path, int nodes) {
-  auto text = readFile(path, kMaxScenarioBytes);
-  if (!text.ok()) return std::move(text).error().context("reading scenario");
-  return parseScenario(*text, path, nodes);
+  MUSTER_TRY(const std::string text, readText(path));
+  return parse(text, path, InputText::From::kDisk, nodes);
+}
+
+Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes) {
+  return parse(text, path, InputText::From::kFrozen, nodes);
+}
+
+Result<std::string> frozenScenario(const std::string& path) {
+  MUSTER_TRY(const std::string text, readText(path));
+  if (text.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", path};
+  MUSTER_TRY(InputText input, InputText::of(text, path, kMaxScenarioBytes, InputText::From::kDisk));
+  MUSTER_CHECK_OK(readTomlInput(input));
+  return input.frozen();
+}
+
+Json scenarioSchema() {
+  Json root = describeTable([](TomlTable& table) {
+    readScenario(table, 0);
+    table.describe("include", includeSchema());
+  });
+  return schemaDocument("Muster scenario", completeUnless(std::move(root), {"include"}));
 }
 
 }  // namespace muster::sim

@@ -123,8 +123,11 @@ struct Scenario {
 /// Reads a scenario file for a run of `nodes` nodes (0: not known); every mistake is one line of the error,
 /// with file:line:column. A fault that is on no node of the run is one.
 Result<Scenario> loadScenario(const std::string& path, int nodes = 0);
-/// The same from text; `path` only names it.
+/// The same from a text that includes no files, or is frozen; `path` only names it.
 Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes = 0);
+/// The text of a scenario file with all that it includes, as one (runner/inputs/README.md). Fails where it is
+/// empty or no TOML.
+Result<std::string> frozenScenario(const std::string& path);
 /// The JSON Schema of these files.
 Json scenarioSchema();
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/sim/scenario/scenario.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/slurm/node_names.h"
@@ -104,7 +105,9 @@ Result<Json> commonValues(const KubeOptions& o, const RunSetup& setup, const std
   values["kind"] = kind;
   values["plan"] = {{"text", setup.plan.text},
                     {"name", inputName(o.plan, "plan" + o.plan.extension().string())}};
-  MUSTER_TRY(values["scenario"], inputText(o.scenario));
+  if (!o.scenario.empty()) {
+    MUSTER_TRY(values["scenario"], sim::frozenScenario(o.scenario));
+  }
   MUSTER_TRY(values["waivers"], inputText(o.waivers));
   values["run"]["options"] = runOptions(o);
   values["gpus"] = gpus;

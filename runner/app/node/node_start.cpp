@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/sim/scenario/scenario.h"
 #include "runner/app/node/inventory_changes.h"
 #include "runner/app/node/node_run.h"
 #include "runner/app/node/outputs.h"
@@ -94,7 +95,7 @@ Status NodeRun::freeze(const Journal* earlier) {
     const RunOptions& options = *setup_.options;
     std::string scenario;
     if (node_.simulated()) {
-      MUSTER_TRY(scenario, readFile(node_.scenario));
+      MUSTER_TRY(scenario, sim::frozenScenario(node_.scenario));
     }
     return folder_.appendRun({{"run_id", record_.runId},
                               {"started", record_.started},
@@ -188,8 +189,8 @@ Status NodeRun::takeInventory() {
   MUSTER_TRY(StageOutcome outcome, runStage(node_, progress_, stage));
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(outcome.record));
   NodeInventory inventory = readInventory(outcome.record, evidence, folder_.path());
-  // A mistake in the scenario file is the user's, as one in the plan: nothing runs.
-  if (node_.simulated() && inventory.problem.starts_with(node_.scenario.string() + ":"))
+  // A mistake in the scenario's files is the user's, as one in the plan: nothing runs.
+  if (node_.simulated() && inventory.problem.starts_with((node_.scenario.parent_path() / "").string()))
     return Error{ErrorCode::kUsage, inventory.problem, ""};
   MUSTER_CHECK_OK(chooseProfile(inventory));
   MUSTER_CHECK_OK(announce(inventory));

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <random>
 
+#include "kernels/sim/scenario/scenario.h"
 #include "runner/app/fleet/fleet_options.h"
 #include "runner/app/input/plan_input.h"
 #include "runner/app/node/waiver_input.h"
@@ -102,8 +103,7 @@ std::vector<std::string> runOptions(const SubmitInput& o) {
 }
 
 Status checkScenario(const SubmitInput& o, const RunSetup& asked, size_t nodes) {
-  MUSTER_TRY(const std::string text, readFile(o.scenario));
-  if (text.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", o.scenario.string()};
+  MUSTER_CHECK_OK(sim::frozenScenario(o.scenario));
   const ScratchFolder scratch;
   if (scratch.path().empty())
     return Error{ErrorCode::kIo, "cannot make a folder in which the scenario is checked", "TMPDIR"};

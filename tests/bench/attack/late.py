@@ -207,6 +207,7 @@ class Bench:
         out = os.path.join(self.folder, name)
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(os.path.join(SOURCE, "plans", "common"), os.path.join(out, "common"))
+        shutil.copy(os.path.join(SOURCE, "plans/scenarios/h100x8-healthy.toml"), out)  # what the scenario includes
         for file_name, content in (("plan.toml", text), ("scenario.toml", scenario)):
             with open(os.path.join(out, file_name), "w", encoding="utf-8") as file:
                 file.write(content)
