@@ -4,11 +4,13 @@
 
 #include <dlfcn.h>
 #include <glob.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 
 #include "runner/core/text.h"
+#include "runner/system/trust.h"
 
 namespace muster::cuda {
 
@@ -76,6 +78,11 @@ Status openToolkitLibrary(const std::string& soname) {
     const std::string path = folder + "/" + soname;
     std::error_code failure;
     if (!std::filesystem::exists(path, failure)) continue;
+    // The environment names folders, too.
+    if (const auto trusted = trustedPath(path, "CUDA library"); geteuid() == 0 && !trusted.ok()) {
+      problem = trusted.error().text();
+      continue;
+    }
     if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return {};
     problem = dlerror();
   }

@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kMostFiles = 1'000'000;
 constexpr size_t kDeepest = 32;
+constexpr off_t kDiskBlock = 512;  // bytes that st_blocks counts in
 constexpr int kReadOnly = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 /// Blocks beyond this are named as a whole, with no search for the one changed byte.
 constexpr uint64_t kLargestSearched = 64ull << 20;
@@ -87,17 +88,21 @@ class Walk {
   /// What `muster run` makes for itself beside its journal. Nothing that a report rests on is there.
   void leaveOutWorkingFiles() {
     constexpr std::string_view kJournal = "journal.jsonl";
-    std::set<std::string> runs;
+    std::set<std::string, std::less<>> runs;
     for (const FolderFile& file : list_.files)
       if (file.name.ends_with(kJournal) &&
           (file.name.size() == kJournal.size() || file.name[file.name.size() - kJournal.size() - 1] == '/'))
         runs.insert(file.name.substr(0, file.name.size() - kJournal.size()));
     list_.working = std::erase_if(list_.files, [&](const FolderFile& file) {
-      return std::any_of(runs.begin(), runs.end(), [&](const std::string& run) {
-        if (!file.name.starts_with(run)) return false;
-        const std::string_view rest = std::string_view(file.name).substr(run.size());
-        return rest == ".lock" || rest.starts_with("requests/") || rest.starts_with("output/");
-      });
+      const std::string_view name = file.name;
+      // Below each of the folders that it is in.
+      for (size_t below = 0;; below = name.find('/', below) + 1) {
+        const std::string_view rest = name.substr(below);
+        if ((rest == ".lock" || rest.starts_with("requests/") || rest.starts_with("output/")) &&
+            runs.count(name.substr(0, below)) > 0)
+          return true;
+        if (rest.find('/') == std::string_view::npos) return false;
+      }
     });
   }
 
@@ -135,6 +140,13 @@ class Sha256 {
  private:
   sha256_ctx context_{};
 };
+
+/// A file that costs its maker nothing could keep whoever reads it busy for years. Whatever holds something
+/// stays far from that, compressed by its file system, too.
+bool isHollow(const struct stat& info) {
+  constexpr off_t kSmall = 64 << 20, kMostTimes = 1000;
+  return info.st_size > kSmall && info.st_size / kMostTimes > info.st_blocks * kDiskBlock;
+}
 
 std::string rangeText(const ByteRange& range) {
   return range.end - range.begin == 1 ? fmt::format("byte {}", range.begin)
@@ -176,6 +188,11 @@ Result<Fd> Folder::openFile(const std::string& name) const {
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) return cannotRead(name, errno);
   if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kUsage, "is no regular file", name};
+  if (isHollow(info))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("has {} bytes, of which the disk holds {}; no file of a run is so sparse",
+                             info.st_size, info.st_blocks * kDiskBlock),
+                 name};
   return file;
 }
 

@@ -3,6 +3,7 @@
 #include "runner/inputs/included.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -171,6 +172,15 @@ Result<std::string> InputText::readBelow(const std::string& path) const {
     return Error{ErrorCode::kUsage,
                  fmt::format("{} is a link to {}; expected a file below {}", (folder / path).string(),
                              printable(real.string(), 200), folder.string()),
+                 ""};
+  // Messages quote what stands there: the file must be no more secret than the one that includes it.
+  struct stat own {
+  }, info{};
+  const bool isPublic = stat(real.c_str(), &info) == 0 && (info.st_mode & S_IROTH) != 0;
+  if (!isPublic && (stat(path_.c_str(), &own) != 0 || own.st_uid != info.st_uid))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} belongs to another user than {}, and not everybody may read it",
+                             real.string(), path_.string()),
                  ""};
   auto text = readFile(real, limit_);
   if (text.ok()) return text;

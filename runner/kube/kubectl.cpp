@@ -6,6 +6,7 @@
 
 #include "runner/core/text.h"
 #include "runner/system/child_process.h"
+#include "runner/system/trust.h"
 
 namespace muster::kube {
 namespace {
@@ -69,6 +70,7 @@ Result<std::string> podLog(const Cluster& cluster, const std::string& pod) {
 Result<std::string> renderChart(const std::string& chart, const std::string& release,
                                 const std::string& space, const std::vector<std::string>& valueFiles,
                                 const Json& values) {
+  MUSTER_CHECK_OK(trustFolder(chart, "chart"));
   std::vector<std::string> command = {"helm", "template", release, chart};
   if (!space.empty()) command.insert(command.end(), {"--namespace", space});
   for (const std::string& file : valueFiles) command.insert(command.end(), {"--values", file});

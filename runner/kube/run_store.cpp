@@ -70,7 +70,8 @@ fs::path roundFile(const fs::path& folder, int round) {
 Result<RunStore> RunStore::create(const fs::path& folder, const Submission& submission) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   MUSTER_CHECK_OK(requireEmpty(path));
-  MUSTER_TRY(const fs::path own, makeOutputFolder(path, "--out"));
+  MUSTER_CHECK_OK(makeOutputFolder(path, "--out"));
+  MUSTER_TRY(const fs::path own, ownFolder(path));
   for (const char* name : {"inputs", "rounds", "records", "results", "attempts"})
     MUSTER_CHECK_OK(makeOutputFolder(own / name, "--out"));
   MUSTER_CHECK_OK(writeJson(own / kManifest, toJson(submission)));

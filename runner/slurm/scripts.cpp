@@ -11,6 +11,7 @@
 
 #include "runner/core/text.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster::slurm {
 namespace fs = std::filesystem;
@@ -197,13 +198,19 @@ Result<std::string> render(const fs::path& file, const std::string& text, const 
   return withoutGaps(page.render(values));
 }
 
+/// A script becomes of it that runs as whoever submits it.
+Result<std::string> readTemplate(const fs::path& file) {
+  MUSTER_TRY(const fs::path trusted, trustedPath(file, "template"));
+  return readFile(trusted);
+}
+
 }  // namespace
 
 Result<std::vector<Script>> renderScripts(const Submission& submission, const fs::path& folder,
                                           const fs::path& templates) {
   MUSTER_CHECK_OK(checkValues(submission, folder));
   MUSTER_CHECK_OK(checkMounts(submission.jobs, folder));
-  MUSTER_TRY(const std::string common, readFile(templates / "slurm" / "common.mustache"));
+  MUSTER_TRY(const std::string common, readTemplate(templates / "slurm" / "common.mustache"));
   const data values = scriptData(submission, folder.string(), common);
   std::vector<Script> scripts;
   const std::pair<const char*, const char*> files[] = {{"node.sbatch", "node.sbatch"},
@@ -212,7 +219,7 @@ Result<std::vector<Script>> renderScripts(const Submission& submission, const fs
                                                        {"fleet.sbatch", "fleet.sbatch"}};
   for (const auto& [name, from] : files) {
     const fs::path file = templates / "slurm" / from;
-    MUSTER_TRY(const std::string text, readFile(file));
+    MUSTER_TRY(const std::string text, readTemplate(file));
     MUSTER_TRY(std::string script, render(file, text, values));
     scripts.push_back({name, std::move(script)});
   }
@@ -230,8 +237,8 @@ Result<std::string> renderHook(const fs::path& templates, const Hook& hook) {
       {"seconds", std::to_string(hook.seconds)},
       {"slurm_seconds", std::to_string(hook.seconds + kHookMargin)}};
   const fs::path file = templates / "slurm" / (hook.kind + ".mustache");
-  MUSTER_TRY(const std::string text, readFile(file));
-  MUSTER_TRY(const std::string verdict, readFile(templates / "slurm" / "verdict.mustache"));
+  MUSTER_TRY(const std::string text, readTemplate(file));
+  MUSTER_TRY(const std::string verdict, readTemplate(templates / "slurm" / "verdict.mustache"));
   data all;
   all.set("verdict", data(kainjow::mustache::partial([verdict] { return verdict; })));
   for (const auto& [name, value] : values) {

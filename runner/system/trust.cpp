@@ -430,6 +430,26 @@ Result<std::string> readOwnFile(const fs::path& path, uint64_t limit) {
   return text;
 }
 
+Result<fs::path> trustedTarget(const fs::path& path, const std::string& kind, Above above) {
+  const fs::path wanted = fs::absolute(path).lexically_normal();
+  fs::path there = wanted;
+  std::error_code error;
+  while (!fs::exists(fs::symlink_status(there, error)) && there.has_relative_path())
+    there = there.parent_path();
+  MUSTER_TRY(const fs::path trusted, trustedPath(there, kind, above));
+  return (trusted / wanted.lexically_relative(there)).lexically_normal();
+}
+
+Status trustFolder(const fs::path& folder, const std::string& kind, Above above) {
+  MUSTER_TRY(const fs::path trusted, trustedPath(folder, kind, above));
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(trusted, error), end; !error && entry != end;
+       entry.increment(error))
+    MUSTER_CHECK_OK(trustedPath(entry->path(), kind, above));
+  if (error) return Error{ErrorCode::kIo, "cannot list it: " + error.message(), trusted.string()};
+  return {};
+}
+
 Result<fs::path> ownFolder(const fs::path& folder, const std::string& kind) {
   const bool isRoot = geteuid() == 0;
   const Believed believed{geteuid(), sudoCaller()};

@@ -29,6 +29,14 @@ enum class Above {
 Result<std::filesystem::path> trustedPath(const std::filesystem::path& path, const std::string& kind,
                                           Above above = Above::kOthersThanProgram);
 
+/// The same for what need not be there yet: what is checked is the nearest folder above it that is.
+Result<std::filesystem::path> trustedTarget(const std::filesystem::path& path, const std::string& kind,
+                                            Above above = Above::kOthersThanProgram);
+
+/// trustedPath() for a folder and everything below it.
+Status trustFolder(const std::filesystem::path& folder, const std::string& kind,
+                   Above above = Above::kOthersThanProgram);
+
 /// The program `name` in `folder`, or where that is empty in the first directory of PATH that has it; refused
 /// as by trustedPath(). kNotFound tells to install `package`, or to set `variable` to its directory.
 Result<std::string> trustedProgram(const std::string& name, const std::string& folder,

@@ -406,6 +406,23 @@ TEST_F(Attest, DerivesASweepOverNodesAgain) {
   EXPECT_THAT(result.out, Not(HasSubstr("REFUTED")));
 }
 
+/// The same artifact a hundred thousand times is read once, and by one digest.
+TEST_F(Attest, ReadsAnArtifactOnce) {
+  const std::string run = copyOf("healthy");
+  std::string path;
+  edit(run, [&](Record& record) {
+    for (StageRecord& stage : record.stages)
+      for (size_t i = 0; i < stage.artifacts.size() && path.empty(); ++i) {
+        if (stage.artifacts[i].sha256.empty()) continue;
+        path = stage.artifacts[i].path;
+        stage.artifacts.push_back(stage.artifacts[i]);
+        stage.artifacts.back().sha256 = std::string(64, '0');
+      }
+  });
+  ASSERT_FALSE(path.empty());
+  expectRefuted(verify(run), path + ": the record names it twice, with two SHA-256");
+}
+
 /// A record may claim any size, and a file with holes have it.
 TEST_F(Attest, ReadsNoArtifactThatIsLargerThanAny) {
   constexpr uint64_t kHuge = uint64_t{1} << 40;

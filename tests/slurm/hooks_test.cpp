@@ -240,14 +240,17 @@ TEST_F(SlurmHooks, AreWrittenOnlyForWhatNobodyElseCanChange) {
                            (base / "hooks").string(), "--keep", (base / "keep" / "new").string()});
   };
   EXPECT_EQ(hooks().exitCode, 0) << hooks().err;
+  std::vector<fs::path> parts = {distDir() / "share/muster/templates/slurm/verdict.mustache"};
   for (const char* part :
-       {"plans/plan.toml", "plans/common/site.toml", "plans/common", "plans", "hooks", "keep", ""}) {
-    const fs::perms before = fs::status(base / part).permissions();
-    fs::permissions(base / part, fs::perms(0777));
+       {"plans/plan.toml", "plans/common/site.toml", "plans/common", "plans", "hooks", "keep", ""})
+    parts.push_back(base / part);
+  for (const fs::path& part : parts) {
+    const fs::perms before = fs::status(part).permissions();
+    fs::permissions(part, fs::perms(0777));
     const ProcessResult result = hooks();
     EXPECT_EQ(result.exitCode, 2) << part;
     EXPECT_THAT(result.err, HasSubstr("refused: the ")) << part;
-    fs::permissions(base / part, before);
+    fs::permissions(part, before);
   }
   EXPECT_EQ(hooks().exitCode, 0);
 }

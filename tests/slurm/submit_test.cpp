@@ -224,21 +224,22 @@ TEST_F(SlurmSubmit, RunsInsideAnApptainerImage) {
   const fs::path bin = slurm().shared() / "bin";
   fs::create_directories(bin);
   std::ofstream(bin / "apptainer")
-      << "#!/bin/bash\nprintf 'in a container: %s\\n' \"$*\"\nwhile [ \"$1\" != IMAGE.sif ]; do shift; done\n"
+      << "#!/bin/bash\nprintf 'in a container: %s\\n' \"$*\"\nwhile [[ $1 != */IMAGE.sif ]]; do shift; done\n"
          "shift\nexec \"$@\"\n";
   fs::permissions(bin / "apptainer", fs::perms(0755));
   const fs::path run = newRun();
+  const fs::path image = bin / "IMAGE.sif";
   const std::string path = bin.string() + ":" + std::getenv("PATH");
   const ProcessResult result =
       slurm().muster({"submit", quickPlan().string(), "--nodes", "node[1-2]", "--out", run.string(),
-                      "--simulate", healthy(), "--container-image", "IMAGE.sif", "--container-muster",
+                      "--simulate", healthy(), "--container-image", image.string(), "--container-muster",
                       (distDir() / "bin" / "muster").string(), "--container-mounts", "/a:/b", "--wait"},
                      120, {{"PATH", path}});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   std::string logs;
   for (const auto& log : fs::directory_iterator(run / "logs")) logs += readWhole(log.path());
-  EXPECT_THAT(logs, HasSubstr(fmt::format("in a container: exec --bind {0}:{0} --bind /a:/b IMAGE.sif",
-                                          run.string())));
+  EXPECT_THAT(logs, HasSubstr(fmt::format("in a container: exec --bind {0}:{0} --bind /a:/b {1}",
+                                          run.string(), image.string())));
 }
 
 /// Whoever can write to the folder in which somebody submits must not choose the image.
@@ -246,13 +247,13 @@ TEST_F(SlurmSubmit, TakesAReferenceForNoFileOfThisFolder) {
   const fs::path here = newRun();
   fs::create_directories(here / "registry.example/muster:1");
   fs::create_directories(here / "docker:/registry.example/muster");
-  const auto imageOf = [&](const std::string& image) {
+  const auto imageOf = [&](const std::string& image, const std::string& runtime = "auto") {
     ProcessOptions options;
     options.folder = here;
-    return runProcess(
-        {(distDir() / "bin/muster").string(), "slurm", "submit", quickPlan().string(), "--nodes", "node[1-2]",
-         "--out", newRun().string(), "--simulate", healthy(), "--container-image", image, "--print"},
-        options);
+    return runProcess({(distDir() / "bin/muster").string(), "slurm", "submit", quickPlan().string(),
+                       "--nodes", "node[1-2]", "--out", newRun().string(), "--simulate", healthy(),
+                       "--container-image", image, "--container-runtime", runtime, "--print"},
+                      options);
   };
   EXPECT_THAT(imageOf("registry.example/muster:1").out,
               HasSubstr("--container-image=registry.example/muster:1"));
@@ -264,6 +265,16 @@ TEST_F(SlurmSubmit, TakesAReferenceForNoFileOfThisFolder) {
   const ProcessResult foreign = imageOf("./registry.example/muster:1");
   EXPECT_EQ(foreign.exitCode, 2) << foreign.out;
   EXPECT_THAT(foreign.err, HasSubstr("the container image belongs to user"));
+  // Apptainer takes everything without a scheme for a path, and whoever may write to a directory can put an
+  // image there later.
+  EXPECT_THAT(imageOf("docker://registry.example/muster", "apptainer").out,
+              HasSubstr("docker://registry.example/muster"));
+  EXPECT_THAT(imageOf("registry.example/muster:1", "apptainer").err,
+              HasSubstr("the container image belongs to user"));
+  EXPECT_THAT(imageOf("later.sif").out, HasSubstr((here / "later.sif").string()));
+  ASSERT_EQ(chown(here.c_str(), kOtherUser, kOtherUser), 0);
+  EXPECT_THAT(imageOf("later.sif").err, HasSubstr("the container image belongs to user"));
+  EXPECT_THAT(imageOf("later", "apptainer").err, HasSubstr("the container image belongs to user"));
 }
 
 TEST_F(SlurmSubmit, RunsInsideAnImageByPyxis) {

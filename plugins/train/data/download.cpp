@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <vector>
@@ -86,16 +87,19 @@ Result<Fd> lockFolder(const fs::path& folder) {
 /// Whether the file is there; an error if it is another one. Nobody's file is removed.
 Result<bool> isThere(const fs::path& folder, const Known& file) {
   const fs::path path = folder / file.name;
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return false;
-  MUSTER_TRY(const std::string sha256, sha256OfFile(path));
+  // A plan is no way to look at other files: no link is followed, and only the expected digest is told.
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid() && errno == ENOENT) return false;
+  struct stat info {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return Error{ErrorCode::kUsage, "it must be a regular file that can be read", path.string()};
+  MUSTER_TRY(const std::string sha256, sha256OfFile(fmt::format("/proc/self/fd/{}", fd.get())));
   if (sha256 == file.sha256) return true;
-  return Error{
-      ErrorCode::kCorrupt,
-      fmt::format("its SHA-256 is {}, expected {}; remove it to have it fetched, or use it as it is without "
-                  "`download`",
-                  sha256, file.sha256),
-      path.string()};
+  return Error{ErrorCode::kCorrupt,
+               fmt::format("its SHA-256 is not {}; remove it to have it fetched, or use it as it is without "
+                           "`download`",
+                           file.sha256),
+               path.string()};
 }
 
 Result<bool> complete(const Published& published, const fs::path& folder) {

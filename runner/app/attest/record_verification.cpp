@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "reports/acceptance/clause_matrix.h"
 #include "reports/html/html.h"
@@ -164,11 +164,14 @@ class RunVerification {
   }
 
   void verifyArtifacts(const Record& record) {
-    std::set<std::string> listed;
+    std::map<std::string, std::string> listed;  // path -> SHA-256
     for (const StageRecord& stage : record.stages)
       for (const ArtifactRecord& artifact : stage.artifacts) {
-        if (!artifact.sha256.empty()) verifyArtifact(artifact);
-        listed.insert(prefix_ + artifact.path);
+        const auto [first, isNew] = listed.emplace(prefix_ + artifact.path, artifact.sha256);
+        if (isNew && !artifact.sha256.empty()) verifyArtifact(artifact);
+        if (first->second != artifact.sha256)
+          refute(VerifyCheck::kFiles,
+                 fmt::format("{}: the record names it twice, with two SHA-256", artifact.path));
       }
     const std::string below = prefix_ + "artifacts/";
     const bool resumed = record.resumed > 0;  // what an interrupted stage had left stays there
@@ -179,10 +182,11 @@ class RunVerification {
   }
 
   void verifyArtifact(const ArtifactRecord& artifact) {
+    const auto& files = tools_.files.files;
     const auto listed =
-        std::find_if(tools_.files.files.begin(), tools_.files.files.end(),
-                     [&](const FolderFile& file) { return file.name == prefix_ + artifact.path; });
-    if (listed != tools_.files.files.end() && listed->bytes > kMaxArtifactBytes)
+        std::lower_bound(files.begin(), files.end(), prefix_ + artifact.path,
+                         [](const FolderFile& file, const std::string& name) { return file.name < name; });
+    if (listed != files.end() && listed->name == prefix_ + artifact.path && listed->bytes > kMaxArtifactBytes)
       return refute(VerifyCheck::kFiles, fmt::format("{}: it has {} bytes, and no artifact has more than {}",
                                                      artifact.path, listed->bytes, kMaxArtifactBytes));
     const uint64_t limit = std::min(artifact.bytes, kMaxArtifactBytes) + 1;

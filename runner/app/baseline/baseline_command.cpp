@@ -11,6 +11,7 @@
 #include "runner/app/input/record_input.h"
 #include "runner/app/input/slurm_records.h"
 #include "runner/core/print.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
@@ -247,12 +248,12 @@ Result<int> writeProfile(const std::string& text, const fs::path& path, const Ca
   if (!again.ok())
     return Error{ErrorCode::kInternal, "the learned profile cannot be read: " + again.error().text(), ""};
   MUSTER_CHECK_OK(writeFileAtomically(path, text));
-  const std::string out = path.string();
+  const std::string out = shellQuote(path.string());
   printText(
       "\nwritten: {} (profile {}, sha256 {})\nnext: muster judge RECORD --sku {}   or   muster run PLAN "
       "--skus {}{}\n",
       out, again->name, again->sha256.substr(0, 12), out,
-      path.has_parent_path() ? path.parent_path().string() : ".",
+      path.has_parent_path() ? shellQuote(path.parent_path().string()) : ".",
       again->match.onlyByName ? " --sku " + again->name : "");
   return kExitAccepted;
 }

@@ -19,6 +19,7 @@
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/print.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
@@ -289,7 +290,8 @@ Result<int> merge(DeltaInput& input, const Delta& delta, const HistoryOptions& o
   printLines("\n" + fleet::renderFleetSummary(fleet, kSummaryColumns));
   printText("report {}\n", (options.out / "fleet.html").string());
   if (fleet.exitCode == kExitAccepted)
-    printText("next: `muster history add {}` stores it as the last acceptance\n", options.out.string());
+    printText("next: `muster history add {}` stores it as the last acceptance\n",
+              shellQuote(options.out.string()));
   return fleet.exitCode;
 }
 

@@ -7,6 +7,7 @@
 #include "runner/app/report/captured_scenario.h"
 #include "runner/app/report/report_options.h"
 #include "runner/core/print.h"
+#include "runner/core/shell.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
 #include "runner/system/files.h"
@@ -28,9 +29,10 @@ Result<int> captureCommand(const CaptureOptions& options) {
   MUSTER_TRY([[maybe_unused]] const sim::Scenario sound,
              sim::parseScenario(captured->text, options.out.string()).context("captured scenario"));
   MUSTER_CHECK_OK(writeFileAtomically(options.out, captured->text));
-  const std::string sku = record.profile.name.empty() ? "" : " --sku " + record.profile.name;
-  printText("{}: {} devices; try it with `muster run {} --simulate {}{}`\n", options.out.string(),
-            record.inventory["devices"].size(), record.plan.path, options.out.string(), sku);
+  std::vector<std::string> command = {"muster", "run", record.plan.path, "--simulate", options.out.string()};
+  if (!record.profile.name.empty()) command.insert(command.end(), {"--sku", record.profile.name});
+  printText("{}: {} devices; try it with `{}`\n", options.out.string(), record.inventory["devices"].size(),
+            printable(shellCommand(command)));
   for (const std::string& what : captured->notCaptured)
     printText("failed in the record, and not captured: {}\n", printable(what, 120));
   return kExitAccepted;

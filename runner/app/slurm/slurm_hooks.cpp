@@ -61,17 +61,6 @@ Status writeHook(const fs::path& templates, const fs::path& out, const slurm::Ho
   return {};
 }
 
-/// The real path of a folder that a hook makes when it runs, if nobody else can change what is there of it.
-Result<fs::path> trustedResults(const fs::path& folder) {
-  const fs::path wanted = fs::absolute(folder).lexically_normal();
-  fs::path there = wanted;
-  std::error_code error;
-  while (!fs::exists(fs::symlink_status(there, error)) && there.has_relative_path())
-    there = there.parent_path();
-  MUSTER_TRY(const fs::path trusted, trustedPath(there, "folder of the hooks' results", Above::kAll));
-  return (trusted / wanted.lexically_relative(there)).lexically_normal();
-}
-
 /// What a hook runs, reads and writes, it does as root: its script names real paths that nobody else can
 /// change.
 Status trustHook(const Tree& tree, const std::map<std::string, std::string>& includes, slurm::Hook& hook) {
@@ -81,14 +70,11 @@ Status trustHook(const Tree& tree, const std::map<std::string, std::string>& inc
   hook.plan = plan.string();
   for (const auto& [file, sha256] : includes)
     MUSTER_CHECK_OK(trustedPath(plan.parent_path() / file, "file that the plan includes", Above::kAll));
-  const std::pair<fs::path, const char*> all[] = {{tree.hostExecutable, "program"},
-                                                  {tree.plugins, "folder of the plugins"},
-                                                  {tree.backends, "folder of the backends"},
-                                                  {tree.plans / "skus", "folder of the profiles"}};
-  for (const auto& [path, kind] : all) MUSTER_CHECK_OK(trustedPath(path, kind, Above::kAll));
-  std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(tree.plans / "skus", error))
-    MUSTER_CHECK_OK(trustedPath(entry.path(), "profile", Above::kAll));
+  const fs::path programs = tree.hostExecutable.parent_path().parent_path();
+  const std::pair<fs::path, const char*> all[] = {{programs, "part of the program"},
+                                                  {tree.templates / "slurm", "template"},
+                                                  {tree.plans / "skus", "profile"}};
+  for (const auto& [folder, kind] : all) MUSTER_CHECK_OK(trustFolder(folder, kind, Above::kAll));
   return {};
 }
 
@@ -112,7 +98,8 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   hook.seconds = seconds;
   MUSTER_CHECK_OK(trustHook(tree, plan.includes, hook));
   MUSTER_TRY(const fs::path out, trustedPath(made, "folder of the hooks", Above::kAll));
-  MUSTER_TRY(const fs::path results, trustedResults(o.hookFolder));
+  MUSTER_TRY(const fs::path results,
+             trustedTarget(o.hookFolder, "folder of the hooks' results", Above::kAll));
   for (const char* kind : {"health_check", "prolog", "epilog"}) {
     hook.kind = kind;
     hook.folder = (results / kind).string();

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "kernels/sim/scenario/scenario.h"
 #include "runner/app/slurm/slurm_options.h"
 #include "runner/core/clock.h"
 #include "runner/core/print.h"
@@ -60,23 +61,20 @@ Status chooseRuntime(SlurmOptions& o) {
     if (o.runtime == "auto" && jobs.mounts.empty()) return {};
     return Error{ErrorCode::kUsage, "--container-runtime and --container-mounts need --container-image", ""};
   }
-  // "registry/name:tag" is one, whatever folder of that name somebody left here.
+  // "registry/name:tag" is a reference, whatever folder of that name somebody left here. Only Apptainer and
+  // Singularity take what has no scheme for a path.
   const std::string& text = jobs.image;
-  const bool local = text.starts_with("/") || text.starts_with("./") || text.starts_with("../") ||
-                     text.ends_with(".sif") || text.ends_with(".sqsh");
+  const bool marked = text.starts_with("/") || text.starts_with("./") || text.starts_with("../") ||
+                      text.ends_with(".sif") || text.ends_with(".sqsh");
   std::error_code error;
   const fs::path image(text);
-  const bool file = local && (image.extension() == ".sif" || fs::is_directory(image, error));
+  const bool file = marked && (image.extension() == ".sif" || fs::is_directory(image, error));
   jobs.runtime = o.runtime != "auto" ? o.runtime : file ? "apptainer" : "pyxis";
-  if (!local) return {};
-  const bool there = fs::exists(image, error);
-  if (error && geteuid() == 0)
-    return Error{ErrorCode::kUsage, "cannot see whose the container image is: " + error.message(), text};
-  if (!there) return {};  // it may exist on the nodes only
-  // A relative path would be looked up where the job starts.
+  if (!marked && (jobs.runtime == "pyxis" || text.find("://") != std::string::npos)) return {};
+  // A relative path would be looked up where the job starts. The image may exist on the nodes only.
   jobs.image = fs::absolute(image).lexically_normal().string();
   if (geteuid() != 0) return {};  // who names a colleague's image trusts it
-  MUSTER_TRY(const fs::path trusted, trustedPath(image, "container image", Above::kAll));
+  MUSTER_TRY(const fs::path trusted, trustedTarget(image, "container image", Above::kAll));
   jobs.image = trusted.string();
   return {};
 }
@@ -206,8 +204,11 @@ int showScripts(const SlurmOptions& o, const slurm::Submission& submission,
 Status writeFiles(const slurm::RunStore& run, const SlurmOptions& o, const Plan& plan,
                   const std::vector<slurm::Script>& scripts) {
   MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().planFile), plan.text));
-  const std::pair<const fs::path*, std::string> copies[] = {
-      {&o.scenario, run.submission().scenarioFile}, {&o.waivers, kWaivers}, {&o.topology, kTopology}};
+  if (!o.scenario.empty()) {
+    MUSTER_TRY(const std::string text, sim::frozenScenario(o.scenario));
+    MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().scenarioFile), text));
+  }
+  const std::pair<const fs::path*, std::string> copies[] = {{&o.waivers, kWaivers}, {&o.topology, kTopology}};
   for (const auto& [from, name] : copies) {
     if (from->empty()) continue;
     MUSTER_TRY(const std::string text, readFile(*from));

@@ -118,7 +118,25 @@ TEST_F(SignedFolder, WaitsForNoPipeAndReadsNoEndlessFile) {
   ASSERT_EQ(mkfifo((dir_.path() / "empty").c_str(), 0600), 0);
   fs::resize_file(dir_.path() / "report.html", 1ull << 42);  // four terabytes of nothing
   EXPECT_THAT(differences(), ElementsAre(HasSubstr("empty: is no regular file"),
-                                         HasSubstr("report.html: is longer than the 200000 bytes")));
+                                         HasSubstr("report.html: has 4398046511104 bytes, of which")));
+}
+
+TEST_F(SignedFolder, ReadsNoHolesThatWereSigned) {
+  SignedFile& largest = statement_.files.back();
+  for (SignedFile& file : statement_.files)
+    if (file.name == "report.html") largest = file;
+  largest.sums.blocks = {1ull << 42, 1ull << 42, {0}};
+  fs::resize_file(dir_.path() / "report.html", 1ull << 42);
+  EXPECT_THAT(fileDifferences({{largest}, {}}, folder(), {}), ElementsAre(HasSubstr("so sparse")));
+}
+
+TEST_F(SignedFolder, ListsManyRunsAtOnce) {
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string run = "runs/" + std::to_string(i);
+    fs::create_directories(dir_.path() / run);
+    dir_.write(run + "/journal.jsonl", "");
+  }
+  EXPECT_EQ(folder().list()->files.size(), 20'005U);
 }
 
 TEST_F(SignedFolder, TellsThatItChangesMeanwhile) {

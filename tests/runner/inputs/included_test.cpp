@@ -3,6 +3,7 @@
 #include "runner/inputs/included.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "runner/system/files.h"
 #include "tests/support/process.h"
@@ -55,6 +56,23 @@ TEST(InputText, NoticesEveryChangeOfAFrozenFile) {
   }
   EXPECT_GT(noticed, 80);
   EXPECT_LT(harmless, 20);
+}
+
+/// Messages quote what stands in a file.
+TEST(InputText, IncludesNoFileThatIsMoreSecretThanItself) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
+  TempDir folder;
+  const auto plan = folder.write("plan.toml", "x = 1\n");
+  const auto secret = folder.write("secret.toml", "password = 1\n");
+  const auto included = [&] {
+    return InputText::of("x = 1\n", plan, kLimit, InputText::From::kDisk)->include("secret.toml").ok();
+  };
+  std::filesystem::permissions(secret, std::filesystem::perms(0600));
+  EXPECT_TRUE(included()) << "both are of one user";
+  ASSERT_EQ(chown(plan.c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(included());
+  std::filesystem::permissions(secret, std::filesystem::perms(0644));
+  EXPECT_TRUE(included());
 }
 
 }  // namespace

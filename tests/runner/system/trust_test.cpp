@@ -89,6 +89,31 @@ bool canReplace(const fs::path& file, const fs::path& top) {
   return false;
 }
 
+TEST(TrustFolder, ChecksEverythingBelow) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
+  const TempDir folder;
+  fs::create_directories(folder.path() / "a" / "b");
+  write(folder.path() / "a" / "b" / "lib.so", "");
+  EXPECT_TRUE(trustFolder(folder.path() / "a", "library").ok());
+  fs::permissions(folder.path() / "a" / "b" / "lib.so", fs::perms(0666));
+  EXPECT_THAT(trustFolder(folder.path() / "a", "library").error().text(), HasSubstr("lib.so"));
+}
+
+/// What is not there yet is as safe as the folder in which it may be made.
+TEST(TrustedTarget, LooksAtTheNearestFolderThatIsThere) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder to another user";
+  const TempDir folder;
+  const fs::path here = folder.path() / "here", missing = here / "new" / "image.sif";
+  fs::create_directory(here);
+  ASSERT_TRUE(trustedTarget(missing, "image").ok());
+  EXPECT_EQ(trustedTarget(missing, "image").value(), fs::canonical(here) / "new" / "image.sif");
+  fs::create_symlink("nowhere", here / "link");
+  EXPECT_FALSE(trustedTarget(here / "link", "image").ok()) << "a link that leads nowhere yet";
+  EXPECT_FALSE(trustedTarget("/tmp/missing.sif", "image").ok()) << "anybody may make it";
+  ASSERT_EQ(chown(here.c_str(), kStranger, kStranger), 0);
+  EXPECT_FALSE(trustedTarget(missing, "image").ok());
+}
+
 TEST(Trust, RefusesWhateverAnotherUserCanReplace) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files to another user";
   std::mt19937 random(7);

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -194,8 +195,18 @@ TEST_F(Fetch, VerifiesWhatIsThereAlready) {
   const Status status = fetchDataset(sdk::Host(host.table()), spec, "https://127.0.0.1:1");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(status.error().text(), HasSubstr("train.bin: its SHA-256 is"));
+  EXPECT_THAT(status.error().text(), HasSubstr("train.bin: its SHA-256 is not"));
   EXPECT_EQ(testing::readWhole(folder_.path() / "train.bin"), "another");
+  // A plan must not learn of other files, nor wait for a pipe.
+  for (const bool link : {true, false}) {
+    std::filesystem::remove(folder_.path() / "train.bin");
+    if (link)
+      std::filesystem::create_symlink("/etc/passwd", folder_.path() / "train.bin");
+    else
+      ASSERT_EQ(mkfifo((folder_.path() / "train.bin").c_str(), 0600), 0);
+    EXPECT_THAT(fetchDataset(sdk::Host(host.table()), spec, "https://127.0.0.1:1").error().text(),
+                HasSubstr("it must be a regular file that can be read"));
+  }
 }
 
 TEST_F(Fetch, MakesNoDirectoryThatAPlanNames) {

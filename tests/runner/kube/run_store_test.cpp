@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run folders of Kubernetes: whose they may be.
+#include "runner/kube/run_store.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/support/process.h"
+
+namespace muster::kube {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TempDir;
+
+/// Its owner could replace the values of the chart before Helm reads them.
+TEST(KubeRunStore, RefusesAFolderOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder to another user";
+  const TempDir place;
+  const auto his = place.path() / "his";
+  std::filesystem::create_directory(his);
+  ASSERT_EQ(chmod(his.c_str(), 0777), 0);
+  ASSERT_EQ(chown(his.c_str(), 12345, 12345), 0);
+  // As somebody who is not root: root refuses more by itself.
+  ASSERT_EQ(chmod(place.path().c_str(), 0777), 0);
+  ASSERT_EQ(seteuid(12346), 0);
+  const auto made = RunStore::create(his, Submission{});
+  ASSERT_EQ(seteuid(0), 0);
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().text(), HasSubstr("belongs to user 12345"));
+  EXPECT_TRUE(std::filesystem::is_empty(his));
+}
+
+}  // namespace
+}  // namespace muster::kube
