@@ -9,6 +9,7 @@
 
 #include "runner/core/json_schema.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {
@@ -112,6 +113,15 @@ class Layers {
 
 Result<TomlDocument> readTomlInput(InputText& input) {
   return Layers(input).document(input.own(), "");
+}
+
+Result<std::string> frozenToml(const std::filesystem::path& path) {
+  constexpr uint64_t kLimit = 1 << 20;
+  MUSTER_TRY(const std::string text, readFile(path, kLimit));
+  if (text.empty()) return usage("it is empty", path.string());
+  MUSTER_TRY(InputText input, InputText::of(text, path, kLimit, InputText::From::kDisk));
+  MUSTER_CHECK_OK(readTomlInput(input));
+  return input.frozen();
 }
 
 Result<TomlDocument> layOver(const TomlDocument& document, const std::vector<IncludeName>& names,

@@ -16,6 +16,9 @@ inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 /// file:line:column. The document no longer has the key `include`.
 Result<TomlDocument> readTomlInput(InputText& input);
 
+/// The frozen text of the file at `path`. Fails where it is empty, no TOML or larger than 1 MiB.
+Result<std::string> frozenToml(const std::filesystem::path& path);
+
 /// `document` over the files of the list `names`, each of which stands at a place of its own.
 struct IncludeName {
   std::string path;   ///< as it is written

@@ -74,6 +74,17 @@ TEST_F(Capture, SaysWhatItCannotShowAndKeepsNoSerialNumber) {
   EXPECT_THAT(twice.err, HasSubstr("exists already"));
 }
 
+/// The path of the plan is the record's word.
+TEST_F(Capture, PrintsACommandThatRunsNothingElse) {
+  copyIncluded(".", dir_.path());
+  const fs::path odd = dir_.write("plan; touch x.toml", readWhole(testing::plan("node-quick.toml")));
+  ASSERT_EQ(runMuster({"run", odd.string(), "--simulate", scenario("h100x8-healthy"), "--plain", "--out",
+                       path("odd")})
+                .exitCode,
+            0);
+  EXPECT_THAT(capture("odd", "odd.toml").out, HasSubstr("`muster run '" + odd.string() + "' --simulate "));
+}
+
 TEST_F(Capture, RefusesRecordsWithoutRatesAndEditedOnes) {
   EXPECT_EQ(run("rdma.toml", scenario("h100x8-hca-healthy"), "ports").exitCode, 0);
   const auto ports = capture("ports", "ports.toml");

@@ -393,7 +393,7 @@ TEST_F(Output, SubmitRefusesWhateverEachNodeWouldRefuse) {
   };
   const std::string broken = dir_.write("broken.toml", "schema = 1\nname = \"x\"\ndevise = 3\n").string();
   refused({"--simulate", broken}, broken + ":");
-  refused({"--simulate", dir_.write("empty.toml", "").string()}, "the scenario is empty");
+  refused({"--simulate", dir_.write("empty.toml", "").string()}, "empty.toml: it is empty");
   refused({"--simulate", (dir_.path() / "none.toml").string()}, "none.toml");
   refused({"--waivers", dir_.write("waivers.toml", "schema = 1\nwaver = 3\n").string()}, "waver");
   refused({"--topology", dir_.write("topology.conf", "nonsense\n").string()}, "topology.conf:1");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -220,7 +221,47 @@ TEST(Redact, KeepsTheMapApart) {
   fs::permissions(open, fs::perms(0644));
   const auto readable = runMuster({"redact", recordOf(0), "--out", in("r1"), "--map", open.string()});
   EXPECT_EQ(readable.exitCode, 2);
-  EXPECT_NE(readable.err.find("chmod 600"), std::string::npos) << readable.err;
+  EXPECT_NE(readable.err.find("mode 0600; found 0644"), std::string::npos) << readable.err;
+}
+
+TEST(Redact, BelievesNoMapThatOthersCouldHavePutThere) {
+  const auto refuses = [&](const std::string& map) {
+    const auto refused = runMuster({"redact", recordOf(0), "--out", in("r3"), "--map", map});
+    EXPECT_EQ(refused.exitCode, 2);
+    EXPECT_NE(refused.err.find("reading the map"), std::string::npos) << refused.err;
+    EXPECT_FALSE(fs::exists(in("r3")));
+  };
+  const auto map = fleet().write("other.map", "{\"redaction_schema\": 1}");
+  fs::permissions(map, fs::perms(0600));
+  fs::create_symlink(map, in("link.map"));
+  refuses(in("link.map"));
+  if (chown(map.c_str(), 65534, 65534) != 0) GTEST_SKIP() << "only root can give a file away";
+  refuses(map.string());
+}
+
+/// 2,000 bytes of lists that would become more than a record may have.
+TEST(Redact, LeavesNothingOfARecordThatBecomesTooLarge) {
+  Json record = Json::parse(readWhole(recordOf(1)));
+  record.erase("mac");
+  record["inventory"]["notes"] = Json(10, "sim-node-0001," + std::string(200, 'x') + "[1-9999]");
+  const auto large = fleet().write("large.json", record.dump());
+  const auto small = recordOf(0);
+  const auto refused = runMuster({"redact", small, large.string(), "--out", in("r2"), "--map", in("r2.map")});
+  EXPECT_EQ(refused.exitCode, 2);
+  EXPECT_NE(refused.err.find("a record has at most"), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(in("r2")));
+  EXPECT_FALSE(fs::exists(in("r2.map")));
+}
+
+TEST(Redact, SaysWhichWordsOfTheMapAreNotReplaced) {
+  const auto redact = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"redact", recordOf(0), "--out", in(out), "--map", in("word.map")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return runMuster(arguments);
+  };
+  EXPECT_EQ(redact("w1", {"--word", "falcon"}).out.find("note:"), std::string::npos);
+  const auto without = redact("w2", {});
+  EXPECT_NE(without.out.find("note: 1 word of the map not replaced"), std::string::npos) << without.out;
 }
 
 TEST(Compare, FindsNothingBetweenAFleetAndItself) {

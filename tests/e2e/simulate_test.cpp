@@ -280,8 +280,8 @@ TEST(Simulate, TheFullPlanAcceptsCorrectedErrorsOfTheDram) {
 /// all_reduce alone can use NVLS to the full: each of the others has a limit of its own.
 TEST(Simulate, RejectsEveryCollectiveOfANodeWhoseLinksAreSlow) {
   const TempDir dir;
-  const auto file = dir.write(
-      "scene.toml",
+  const auto file = writeScenario(
+      dir.path() / "scene.toml",
       changed("h100x8-cluster-healthy", "intra_bandwidth = \"479 GB/s\"", "intra_bandwidth = \"270 GB/s\""));
   std::string stages = readWhole(plan("nccl.toml"));
   const std::string needs = "needs = [\"all-reduce\"]\n";

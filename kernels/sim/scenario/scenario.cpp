@@ -262,27 +262,15 @@ Result<Scenario> parse(const std::string& text, const std::string& path, InputTe
   return scenario;
 }
 
-Result<std::string> readText(const std::string& path) {
-  return readFile(path, kMaxScenarioBytes).context("reading scenario");
-}
-
 }  // namespace
 
 Result<Scenario> loadScenario(const std::string& path, int nodes) {
-  MUSTER_TRY(const std::string text, readText(path));
+  MUSTER_TRY(const std::string text, readFile(path, kMaxScenarioBytes).context("reading scenario"));
   return parse(text, path, InputText::From::kDisk, nodes);
 }
 
 Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes) {
   return parse(text, path, InputText::From::kFrozen, nodes);
-}
-
-Result<std::string> frozenScenario(const std::string& path) {
-  MUSTER_TRY(const std::string text, readText(path));
-  if (text.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", path};
-  MUSTER_TRY(InputText input, InputText::of(text, path, kMaxScenarioBytes, InputText::From::kDisk));
-  MUSTER_CHECK_OK(readTomlInput(input));
-  return input.frozen();
 }
 
 Json scenarioSchema() {

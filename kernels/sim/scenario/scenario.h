@@ -125,9 +125,6 @@ struct Scenario {
 Result<Scenario> loadScenario(const std::string& path, int nodes = 0);
 /// The same from a text that includes no files, or is frozen; `path` only names it.
 Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes = 0);
-/// The text of a scenario file with all that it includes, as one (runner/inputs/README.md). Fails where it is
-/// empty or no TOML.
-Result<std::string> frozenScenario(const std::string& path);
 /// The JSON Schema of these files.
 Json scenarioSchema();
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/sim/scenario/scenario.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
+#include "runner/inputs/toml_input.h"
 #include "runner/slurm/node_names.h"
 #include "runner/system/files.h"
 
@@ -106,7 +106,7 @@ Result<Json> commonValues(const KubeOptions& o, const RunSetup& setup, const std
   values["plan"] = {{"text", setup.plan.text},
                     {"name", inputName(o.plan, "plan" + o.plan.extension().string())}};
   if (!o.scenario.empty()) {
-    MUSTER_TRY(values["scenario"], sim::frozenScenario(o.scenario));
+    MUSTER_TRY(values["scenario"], frozenToml(o.scenario));
   }
   MUSTER_TRY(values["waivers"], inputText(o.waivers));
   values["run"]["options"] = runOptions(o);

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/sim/scenario/scenario.h"
 #include "runner/app/node/inventory_changes.h"
 #include "runner/app/node/node_run.h"
 #include "runner/app/node/outputs.h"
 #include "runner/app/node/partial_run.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/inputs/toml_input.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
 #include "runner/record/record_mac.h"
@@ -95,7 +95,7 @@ Status NodeRun::freeze(const Journal* earlier) {
     const RunOptions& options = *setup_.options;
     std::string scenario;
     if (node_.simulated()) {
-      MUSTER_TRY(scenario, sim::frozenScenario(node_.scenario));
+      MUSTER_TRY(scenario, frozenToml(node_.scenario));
     }
     return folder_.appendRun({{"run_id", record_.runId},
                               {"started", record_.started},

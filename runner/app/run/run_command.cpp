@@ -7,7 +7,6 @@
 #include <numeric>
 #include <set>
 
-#include "kernels/sim/scenario/scenario.h"
 #include "runner/app/input/plan_input.h"
 #include "runner/app/node/launch_position.h"
 #include "runner/app/node/node_run.h"
@@ -20,6 +19,7 @@
 #include "runner/app/run/run_options.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/inputs/toml_input.h"
 #include "runner/judge/exit_code.h"
 #include "runner/system/files.h"
 
@@ -178,7 +178,7 @@ Status checkFrozenInputs(const Json& run) {
   reader.read("scenario_sha256", digest);
   MUSTER_CHECK_OK(reader.status());
   if (scenario.empty()) return {};
-  MUSTER_TRY(file, sim::frozenScenario(scenario));
+  MUSTER_TRY(file, frozenToml(scenario));
   if (sha256Hex(file) == digest) return {};
   return Error{ErrorCode::kUsage,
                "the interrupted run was started with another scenario; start a new run with --out", scenario};
@@ -334,7 +334,7 @@ int nodesOf(const RunOptions& options, const Launcher& position) {
 
 Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& position) {
   if (!options.scenario.empty()) {
-    MUSTER_CHECK_OK(sim::frozenScenario(options.scenario));
+    MUSTER_CHECK_OK(frozenToml(options.scenario));
   }
   MUSTER_TRY(RunSetup setup, prepare(options, view));
   MUSTER_TRY(PlanOptions planOptions, planOptionsFrom(options.sets, setup.profiles));

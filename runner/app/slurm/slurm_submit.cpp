@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <set>
 
-#include "kernels/sim/scenario/scenario.h"
 #include "runner/app/slurm/slurm_options.h"
 #include "runner/core/clock.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
+#include "runner/inputs/toml_input.h"
 #include "runner/record/record_mac.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/room.h"
@@ -205,7 +205,7 @@ Status writeFiles(const slurm::RunStore& run, const SlurmOptions& o, const Plan&
                   const std::vector<slurm::Script>& scripts) {
   MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().planFile), plan.text));
   if (!o.scenario.empty()) {
-    MUSTER_TRY(const std::string text, sim::frozenScenario(o.scenario));
+    MUSTER_TRY(const std::string text, frozenToml(o.scenario));
     MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().scenarioFile), text));
   }
   const std::pair<const fs::path*, std::string> copies[] = {{&o.waivers, kWaivers}, {&o.topology, kTopology}};

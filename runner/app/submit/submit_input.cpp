@@ -9,7 +9,6 @@
 #include <cmath>
 #include <random>
 
-#include "kernels/sim/scenario/scenario.h"
 #include "runner/app/fleet/fleet_options.h"
 #include "runner/app/input/plan_input.h"
 #include "runner/app/node/waiver_input.h"
@@ -17,6 +16,7 @@
 #include "runner/core/duration.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
+#include "runner/inputs/toml_input.h"
 #include "runner/system/files.h"
 
 namespace muster {
@@ -103,7 +103,7 @@ std::vector<std::string> runOptions(const SubmitInput& o) {
 }
 
 Status checkScenario(const SubmitInput& o, const RunSetup& asked, size_t nodes) {
-  MUSTER_CHECK_OK(sim::frozenScenario(o.scenario));
+  MUSTER_CHECK_OK(frozenToml(o.scenario));
   const ScratchFolder scratch;
   if (scratch.path().empty())
     return Error{ErrorCode::kIo, "cannot make a folder in which the scenario is checked", "TMPDIR"};

@@ -193,6 +193,22 @@ TEST(Scenario, SaysThePlaceOfAMistake) {
   EXPECT_THAT(scenario.error().text(), HasSubstr("`figures` is missing"));
 }
 
+TEST(Scenario, IsLaidOverWhatItIncludes) {
+  const testing::TempDir dir;
+  const std::string fault = "[[fault]]\nkind = \"crash\"\ndevice = ";
+  dir.write("base.toml", smallScenarioText(fault + "0\n"));
+  const std::string own = "schema = 1\nname = \"more\"\ninclude = [\"base.toml\"]\n[devices]\ncount = 1\n";
+  auto scenario = loadScenario(dir.write("more.toml", own + fault + "0\nnode = 1\n").string());
+  ASSERT_TRUE(scenario.ok()) << scenario.error().text();
+  EXPECT_EQ(scenario->name, "more");
+  EXPECT_EQ(scenario->model.count, 1);
+  EXPECT_DOUBLE_EQ(scenario->figures.gemm.at(Dtype::kBf16), 1e12);
+  ASSERT_EQ(scenario->faults.size(), 2u) << "the base's own comes first";
+  EXPECT_EQ(scenario->faults[1].node, 1);
+  EXPECT_THAT(loadScenario(dir.write("wrong.toml", own + fault + "1\n").string()).error().text(),
+              HasSubstr("wrong.toml:"));
+}
+
 TEST(Scenario, RefusesAnotherSchema) {
   EXPECT_THAT(parseScenario("schema = 2\nname = \"x\"\n", "s").error().text(),
               HasSubstr("schema 1, found 2"));
