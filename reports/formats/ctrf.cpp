@@ -59,24 +59,24 @@ Json attemptsOf(const Verdict& verdict) {
   return list;
 }
 
-Json extraOf(const StageRecord& stage, const Verdict& verdict) {
+Json extraOf(const StageRecord& stage, const Verdict& verdict, MeasuredTexts& measured) {
   Json extra = {{"stage", stage.name}, {"metric", verdict.metric}, {"case", verdict.caseId}};
   if (!verdict.device.empty()) extra["device"] = verdict.device;
-  if (!verdict.observedText.empty()) extra["measured"] = measuredText(stage, verdict);
+  if (!verdict.observedText.empty()) extra["measured"] = measured.of(stage, verdict);
   if (std::isfinite(verdict.margin)) extra["margin"] = verdict.margin;
   if (verdict.expectation) extra["source"] = verdict.expectation->source;
   if (!verdict.remedy.empty()) extra["remedy"] = verdict.remedy;
   return extra;
 }
 
-Json testOf(const Record& record, const StageRecord& stage, const Verdict& verdict) {
+Json testOf(const Record& record, const StageRecord& stage, const Verdict& verdict, MeasuredTexts& measured) {
   const double share = stage.duration / static_cast<double>(stage.verdicts.size());
   Json test = {{"name", markPrefix(record) + nameOf(verdict)},
                {"status", statusOf(verdict.outcome)},
                {"duration", milliseconds(share)},
                {"suite", {record.node, stage.name}},
                {"rawStatus", outcomeName(verdict.outcome)},
-               {"extra", extraOf(stage, verdict)}};
+               {"extra", extraOf(stage, verdict, measured)}};
   if (!verdict.detail.empty()) test["message"] = verdict.detail;
   if (verdict.attempts.size() > 1) {
     test["retries"] = verdict.attempts.size() - 1;
@@ -130,8 +130,9 @@ Json environmentOf(const Record& record) {
 
 std::string renderCtrf(const Record& record) {
   Json tests = Json::array({acceptanceTest(record)});
+  MeasuredTexts measured;
   for (const StageRecord& stage : record.stages)
-    for (const Verdict& verdict : stage.verdicts) tests.push_back(testOf(record, stage, verdict));
+    for (const Verdict& verdict : stage.verdicts) tests.push_back(testOf(record, stage, verdict, measured));
   const Json document = {{"reportFormat", "CTRF"},
                          {"specVersion", "0.0.0"},
                          {"generatedBy", "muster"},

@@ -63,7 +63,8 @@ bool isAbout(const Incident& incident, const std::string& device) {
                      [&](const Deviation& finding) { return contains(finding.devices(), device); });
 }
 
-std::string incidentText(const Record& record, const Incident& incident, size_t number) {
+std::string incidentText(const Record& record, const Incident& incident, size_t number,
+                         PeerDistances& distances) {
   const Deviation& finding = incident.main();
   const DeviationItem& worst = finding.worst();
   const Verdict& verdict = *worst.verdict;
@@ -73,7 +74,7 @@ std::string incidentText(const Record& record, const Incident& incident, size_t 
          item("case", caseText(verdict)) +
          item("measured", verdict.observedText.empty() ? "" : measuredText(*worst.stage, verdict)) +
          item("required", wantedText(verdict)) + item("margin", marginText(verdict)) +
-         item("peers", peerDistance(*worst.stage, verdict).text()) + item("detail", finding.commonDetail());
+         item("peers", distances.of(*worst.stage, verdict).text()) + item("detail", finding.commonDetail());
   if (verdict.expectation) out += item("source of the limit", verdict.expectation->source);
   for (const std::string& remedy : finding.remedies()) out += item("action", remedy);
   for (size_t i = 1; i < incident.findings.size(); ++i) {
@@ -102,8 +103,9 @@ std::string renderMarkdownOf(const Record& record, const std::string& device) {
   std::vector<Incident> found = incidents(record);
   if (!device.empty())
     std::erase_if(found, [&](const Incident& incident) { return !isAbout(incident, device); });
+  PeerDistances distances;
   for (size_t i = 0; i < std::min(found.size(), kMostIncidents); ++i)
-    out += incidentText(record, found[i], i + 1);
+    out += incidentText(record, found[i], i + 1, distances);
   if (found.size() > kMostIncidents)
     out += fmt::format("\nand {} more findings in report.html\n", found.size() - kMostIncidents);
   return out;

@@ -94,7 +94,9 @@ std::string renderOcp(const Record& record) {
   stream.run(record.started, "testRunStart", startOf(record));
   for (const Mark& mark : marksOf(record))
     addLog(stream, record.started, "WARNING", mark.word + " " + mark.text);
-  for (size_t i = 0; i < record.stages.size(); ++i) addOcpStage(stream, record, i);
+  std::set<std::string> parts;
+  for (const DevicePart& part : devicesOf(record)) parts.insert(part.id);
+  for (size_t i = 0; i < record.stages.size(); ++i) addOcpStage(stream, record, i, parts);
   for (const std::string& reason : record.reasons) addLog(stream, record.finished, "INFO", reason);
   for (const Concession& concession : concessionsOf(record))
     addLog(stream, record.finished, "WARNING", "concession: " + concession.text());

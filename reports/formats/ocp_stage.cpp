@@ -5,21 +5,27 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "reports/formats/ocp_stream.h"
 #include "runner/core/text.h"
 #include "runner/record/findings/deviations.h"
-#include "runner/record/findings/parts.h"
 
 namespace muster {
 namespace {
+
+/// What the verdicts of one measurement have in common: metric, case, device and labels.
+using Subject = std::tuple<std::string, std::string, std::string, Labels>;
 
 /// What the writers of one step share.
 struct Step {
   OcpStream& stream;
   const StageRecord& stage;
   std::string id;
-  std::vector<DevicePart> parts;
+  const std::set<std::string>& parts;                            ///< ids of the inventory's devices
+  std::map<Subject, std::vector<const Verdict*>> expected = {};  ///< verdicts with an expectation
   size_t series = 0;
 
   void add(double at, const char* kind, const Json& value) { stream.step(at, id, kind, value); }
@@ -28,9 +34,7 @@ struct Step {
   /// Names the device: one of the inventory by its id there, another one by its name alone.
   void name(const std::string& device, Json& value) const {
     if (device.empty()) return;
-    const bool known =
-        std::any_of(parts.begin(), parts.end(), [&](const DevicePart& part) { return part.id == device; });
-    if (known)
+    if (parts.count(device) > 0)
       value["hardwareInfoId"] = device;
     else
       value["subcomponent"] = {{"name", device}};
@@ -96,11 +100,6 @@ Json textValidators(const Verdict& verdict) {
   return list;
 }
 
-bool isOf(const Verdict& verdict, const Measurement& m) {
-  return verdict.expectation && verdict.metric == m.metric && verdict.caseId == m.caseId &&
-         verdict.device == m.device && verdict.labels == m.labels;
-}
-
 Json metadataOf(const Measurement& m) {
   return {{"case", m.caseId},     {"labels", Json(m.labels)}, {"rank", m.rank},
           {"attempt", m.attempt}, {"repeat", m.repeat},       {"direction", directionName(m.direction)}};
@@ -109,9 +108,8 @@ Json metadataOf(const Measurement& m) {
 void addText(Step& step, const Measurement& m) {
   Json value = {{"name", m.metric}, {"value", m.text}, {"metadata", metadataOf(m)}};
   Json validators = Json::array();
-  for (const Verdict& verdict : step.stage.verdicts)
-    if (isOf(verdict, m))
-      for (const Json& one : textValidators(verdict)) validators.push_back(one);
+  for (const Verdict* verdict : step.expected[{m.metric, m.caseId, m.device, m.labels}])
+    for (const Json& one : textValidators(*verdict)) validators.push_back(one);
   if (!validators.empty()) value["validators"] = validators;
   step.name(m.device, value);
   step.add(step.end(), "measurement", value);
@@ -238,9 +236,12 @@ const char* statusOf(const StageRecord& stage) {
 
 }  // namespace
 
-void addOcpStage(OcpStream& stream, const Record& record, size_t index) {
+void addOcpStage(OcpStream& stream, const Record& record, size_t index, const std::set<std::string>& parts) {
   const StageRecord& stage = record.stages[index];
-  Step step{stream, stage, std::to_string(index), devicesOf(record)};
+  Step step{stream, stage, std::to_string(index), parts};
+  for (const Verdict& verdict : stage.verdicts)
+    if (verdict.expectation)
+      step.expected[{verdict.metric, verdict.caseId, verdict.device, verdict.labels}].push_back(&verdict);
   step.add(stage.started, "testStepStart", {{"name", stage.name}});
   for (const Measurement& m : stage.measurements) m.isText() ? addText(step, m) : addSamples(step, m);
   for (const TelemetrySeries& series : stage.telemetry) addReadings(step, series);

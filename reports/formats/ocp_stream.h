@@ -2,6 +2,7 @@
 // The lines of an OCP stream.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "runner/record/record.h"
@@ -27,7 +28,8 @@ class OcpStream {
 /// RFC 3339 with milliseconds; of a time that is none, 1970.
 std::string ocpTime(double unixSeconds);
 
-/// A stage as a step: its samples, readings, check results, logs and files.
-void addOcpStage(OcpStream& stream, const Record& record, size_t index);
+/// A stage as a step: its samples, readings, check results, logs and files. `parts` are the ids of the
+/// inventory's devices.
+void addOcpStage(OcpStream& stream, const Record& record, size_t index, const std::set<std::string>& parts);
 
 }  // namespace muster

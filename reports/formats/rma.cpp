@@ -24,10 +24,11 @@ std::string number(double value) {
 /// Every check of the device, with the median of its peers.
 std::string checksCsv(const Record& record, const std::string& device) {
   std::string out = "stage,case,metric,unit,outcome,measured,limit,required,peers,peers_median,detail\n";
+  PeerDistances distances;
   for (const StageRecord& stage : record.stages)
     for (const Verdict& verdict : stage.verdicts) {
       if (verdict.device != device) continue;
-      const PeerDistance peers = peerDistance(stage, verdict);
+      const PeerDistance peers = distances.of(stage, verdict);
       out += fmt::format(
           "{},{},{},{},{},{},{},{},{},{},{}\n", csvCell(stage.name), csvCell(caseText(verdict)),
           csvCell(verdict.metric), csvCell(verdict.expectation ? verdict.expectation->unit : ""),

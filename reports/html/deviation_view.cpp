@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "reports/html/page/symbols.h"
@@ -30,17 +31,33 @@ std::string citeOf(const Expectation& expectation, Sources& sources) {
   return cited > 0 ? std::to_string(cited) : "";
 }
 
-View itemView(const DeviationItem& item, Sources& sources) {
+/// What all findings share: the record, and what is made once of each of its stages.
+struct Findings {
+  const Record& record;
+  Sources& sources;
+  MeasuredTexts measured = {};
+  PeerDistances peers = {};
+  StageSamples samples = {};
+  std::map<const StageRecord*, StageTable> tables = {};
+
+  const StageTable& tableOf(const StageRecord& stage) {
+    const auto [table, isNew] = tables.try_emplace(&stage);
+    if (isNew) table->second = stageTable(stage);
+    return table->second;
+  }
+};
+
+View itemView(const DeviationItem& item, Findings& all) {
   const Verdict& verdict = *item.verdict;
   View view;
   view.text("device", verdict.device.empty() ? "node" : verdict.device);
   view.text("rank", verdict.rank >= 0 ? std::to_string(verdict.rank) : "");
   view.text("case", caseText(verdict)).text("wanted", wantedText(verdict));
-  view.text("observed", measuredText(*item.stage, verdict)).text("margin", marginText(verdict));
-  view.text("peers", peerDistance(*item.stage, verdict).text());
-  view.text("samples", samplesText(samplesOf(*item.stage, verdict), unitOf(verdict)));
+  view.text("observed", all.measured.of(*item.stage, verdict)).text("margin", marginText(verdict));
+  view.text("peers", all.peers.of(*item.stage, verdict).text());
+  view.text("samples", samplesText(all.samples.of(*item.stage, verdict), unitOf(verdict)));
   view.text("stage", item.stage->name);
-  view.text("cite", verdict.expectation ? citeOf(*verdict.expectation, sources) : "");
+  view.text("cite", verdict.expectation ? citeOf(*verdict.expectation, all.sources) : "");
   view.text("attempts", attemptsText(verdict)).text("detail", verdict.detail);
   return view;
 }
@@ -75,6 +92,7 @@ std::vector<View> rerunsOf(const Record& record, const Deviation& deviation) {
 }
 
 constexpr size_t kMaxItems = 24;
+constexpr size_t kMostFindings = 200;  ///< on the page; the record holds all
 
 /// At most kMaxItems; of more, the worst.
 std::vector<DeviationItem> shownItems(const Deviation& deviation) {
@@ -89,9 +107,9 @@ std::vector<DeviationItem> shownItems(const Deviation& deviation) {
   return items;
 }
 
-void addItems(View& view, const Deviation& deviation, Sources& sources) {
+void addItems(View& view, const Deviation& deviation, Findings& all) {
   const auto items = shownItems(deviation);
-  view.list("items", viewsOf(items, [&](const auto& item) { return itemView(item, sources); }));
+  view.list("items", viewsOf(items, [&](const auto& item) { return itemView(item, all); }));
   const size_t left = deviation.items.size() - items.size();
   view.text("items_left", left > 0 ? std::to_string(left) : "");
   view.flag("stages_differ", deviation.stages().size() > 1);
@@ -110,12 +128,13 @@ View originView(const Expectation& expectation, Sources& sources) {
 }
 
 /// Where the limits come from, what to do, and how to run it again.
-void addNext(View& view, const Record& record, const Deviation& deviation, Sources& sources) {
+void addNext(View& view, const Deviation& deviation, Findings& all) {
   const auto origins = deviation.origins();
   const auto remedies = deviation.remedies();
-  auto reruns = rerunsOf(record, deviation);
+  auto reruns = rerunsOf(all.record, deviation);
   view.flag("has_next", !origins.empty() || !remedies.empty() || !reruns.empty());
-  view.list("origins", viewsOf(origins, [&](const auto* origin) { return originView(*origin, sources); }));
+  view.list("origins",
+            viewsOf(origins, [&](const auto* origin) { return originView(*origin, all.sources); }));
   view.list("remedies", viewsOf(remedies, [](const std::string& remedy) {
               View line;
               line.text("remedy", remedy);
@@ -137,7 +156,7 @@ std::string whereText(const Deviation& deviation) {
   return cases.size() > 1 ? plural(cases.size(), "case") : "";
 }
 
-View deviationView(const Record& record, const Deviation& deviation, Sources& sources) {
+View deviationView(const Deviation& deviation, Findings& all) {
   const Verdict& first = deviation.first();
   View view;
   view.text("outcome", outcomeName(deviation.outcome)).text("symbol", outcomeSymbol(deviation.outcome));
@@ -148,17 +167,17 @@ View deviationView(const Record& record, const Deviation& deviation, Sources& so
   view.text("metric", first.metric).text("case", whereText(deviation));
   view.text("wanted", deviation.commonWanted());
   const StageRecord& stage = *deviation.items.front().stage;
-  view.text("observed", measuredText(stage, first)).text("margin", marginText(first));
-  view.text("peers", peerDistance(stage, first).text()).text("not_run", "");
+  view.text("observed", all.measured.of(stage, first)).text("margin", marginText(first));
+  view.text("peers", all.peers.of(stage, first).text()).text("not_run", "");
   view.flag("single", deviation.items.size() == 1).flag("several", deviation.items.size() > 1);
-  view.text("samples", samplesText(samplesOf(stage, first), unitOf(first)));
+  view.text("samples", samplesText(all.samples.of(stage, first), unitOf(first)));
   view.text("attempts", attemptsText(first));
   view.text("detail", deviation.commonDetail());
-  addItems(view, deviation, sources);
-  addNext(view, record, deviation, sources);
+  addItems(view, deviation, all);
+  addNext(view, deviation, all);
   view.list("ranks", ranksOf(deviation));
   const DeviationItem& worst = deviation.worst();
-  view.markup("plot", plotAround(stageTable(*worst.stage), *worst.verdict));
+  view.markup("plot", plotAround(all.tableOf(*worst.stage), *worst.verdict));
   return view;
 }
 
@@ -182,20 +201,27 @@ View lineView(const Deviation& deviation, Sources& sources) {
 void addDeviations(View& page, const Record& record, Sources& sources) {
   size_t checks = 0;
   size_t blocking = 0;
+  size_t count = 0;
   std::vector<View> views;
+  Findings all{record, sources};
   const auto found = incidents(record);
   for (size_t i = 0; i < found.size(); ++i) {
     blocking += found[i].blocks() ? 1 : 0;
     for (const Deviation& deviation : found[i].findings) {
       checks += deviation.items.size();
-      views.push_back(deviationView(record, deviation, sources));
+      if (++count > kMostFindings) continue;
+      views.push_back(deviationView(deviation, all));
       const bool leads = &deviation == &found[i].main();
       views.back().text("number", leads ? std::to_string(i + 1) : "");
     }
-    views.back().text("not_run", found[i].notRunText());
+    if (count <= kMostFindings) views.back().text("not_run", found[i].notRunText());
   }
   page.text("deviation_text",
-            fmt::format("{} from {}", plural(found.size(), "finding"), plural(checks, "check result")));
+            fmt::format("{} from {}{}", plural(found.size(), "finding"), plural(checks, "check result"),
+                        count <= kMostFindings
+                            ? ""
+                            : fmt::format(", of which the first {} are shown and all are in record.json",
+                                          kMostFindings)));
   page.text("blocking_text",
             fmt::format("{} of them {} acceptance", blocking, blocking == 1 ? "blocks" : "block"));
   page.list("deviations", std::move(views));

@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostMetrics = 14;
+constexpr size_t kMostDevices = 1'000;  ///< of a metric, the worst
 constexpr double kReach =
     0.5;  ///< of the axis to both sides of the limit; what lies beyond is drawn at its end
 constexpr double kCardLeft = 250, kCardRight = 560, kCardTop = 28, kCardRow = 20, kCardWidth = 700;
@@ -29,6 +30,7 @@ struct ScoreRow {
   std::map<std::string, const Verdict*, bool (*)(const std::string&, const std::string&)> devices{
       naturalLess};
   double least = 1e9;
+  std::string note;
 };
 
 bool isScored(const Verdict& verdict) {
@@ -46,6 +48,27 @@ void addScore(ScoreRow& row, const StageRecord& stage, const Verdict& verdict) {
   row.least = std::min(row.least, verdict.margin);
 }
 
+/// The devices that failed, else how near the nearest came.
+std::string noteOf(const ScoreRow& row) {
+  std::vector<std::string> failed;
+  const Verdict* worst = nullptr;
+  for (const auto& [device, verdict] : row.devices) {
+    if (verdict->outcome <= Outcome::kFlaky) failed.push_back(device);
+    if (worst == nullptr || verdict->margin < worst->margin) worst = verdict;
+  }
+  if (!failed.empty()) return "✕ " + devicesText(failed);
+  return marginText(*worst);
+}
+
+void keepWorst(ScoreRow& row) {
+  if (row.devices.size() <= kMostDevices) return;
+  std::vector<const Verdict*> verdicts;
+  for (const auto& [device, verdict] : row.devices) verdicts.push_back(verdict);
+  std::stable_sort(verdicts.begin(), verdicts.end(),
+                   [](const Verdict* a, const Verdict* b) { return a->margin < b->margin; });
+  for (size_t i = kMostDevices; i < verdicts.size(); ++i) row.devices.erase(verdicts[i]->device);
+}
+
 std::vector<ScoreRow> scoreRows(const Record& record) {
   std::map<std::string, std::map<std::string, ScoreRow>> byMetric;  // metric -> stage and case -> row
   for (const StageRecord& stage : record.stages)
@@ -61,6 +84,10 @@ std::vector<ScoreRow> scoreRows(const Record& record) {
   }
   std::stable_sort(rows.begin(), rows.end(), nearer);
   if (rows.size() > kMostMetrics) rows.erase(rows.begin() + kMostMetrics, rows.end());
+  for (ScoreRow& row : rows) {
+    row.note = noteOf(row);
+    keepWorst(row);
+  }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const ScoreRow& a, const ScoreRow& b) { return a.category < b.category; });
   return rows;
@@ -81,18 +108,6 @@ std::string dot(const std::string& device, const Verdict& verdict, double y) {
       outcomeName(verdict.outcome), tip, placeOf(verdict.margin), y, failed ? 5 : 4);
 }
 
-/// The devices that failed, else how near the nearest came.
-std::string noteOf(const ScoreRow& row) {
-  std::vector<std::string> failed;
-  const Verdict* worst = nullptr;
-  for (const auto& [device, verdict] : row.devices) {
-    if (verdict->outcome <= Outcome::kFlaky) failed.push_back(device);
-    if (worst == nullptr || verdict->margin < worst->margin) worst = verdict;
-  }
-  if (!failed.empty()) return "✕ " + devicesText(failed);
-  return marginText(*worst);
-}
-
 std::string rowSvg(const ScoreRow& row, double y) {
   std::string svg = fmt::format(
       "<text class=\"card-name\" x=\"0\" y=\"{0:.1f}\">{1}</text>"
@@ -101,7 +116,7 @@ std::string rowSvg(const ScoreRow& row, double y) {
   for (const auto& [device, verdict] : row.devices) svg += dot(device, *verdict, y);
   return svg + fmt::format("<text class=\"{}\" x=\"{}\" y=\"{:.1f}\">{}</text>",
                            row.least < 0 ? "card-note fail" : "card-note", kCardRight + 14, y + 4,
-                           escapeMarkup(printable(noteOf(row), 24)));
+                           escapeMarkup(printable(row.note, 24)));
 }
 
 std::string scorecardSvg(const std::vector<ScoreRow>& rows) {

@@ -20,6 +20,18 @@
 namespace muster {
 namespace {
 
+/// Of all tables of a page, blank ones too: rows of one device each must not multiply. The record has all.
+constexpr size_t kMostTableCells = 200'000;
+constexpr size_t kMostTableColumns = 1'000;
+constexpr size_t kMostTableRows = 2'000;
+
+/// What all stages share.
+struct Shared {
+  Sources& sources;
+  StageSamples samples = {};
+  size_t cellsLeft = kMostTableCells;
+};
+
 /// How far inside its nearest limit a met figure is: tables shade the near ones.
 const char* nearness(const std::vector<const Verdict*>& cell) {
   double margin = std::numeric_limits<double>::infinity();
@@ -34,8 +46,8 @@ const char* nearness(const std::vector<const Verdict*>& cell) {
 
 /// One line for the device, one for each verdict.
 std::string tipText(const StageRecord& stage, const std::string& column,
-                    const std::vector<const Verdict*>& cell) {
-  const std::string samples = samplesText(samplesOf(stage, *cell.front()), unitOf(*cell.front()));
+                    const std::vector<const Verdict*>& cell, Shared& shared) {
+  const std::string samples = samplesText(shared.samples.of(stage, *cell.front()), unitOf(*cell.front()));
   std::vector<std::string> lines = {column + (samples.empty() ? "" : " (" + samples + ")")};
   for (const Verdict* verdict : cell) {
     std::vector<std::string> parts;
@@ -47,7 +59,7 @@ std::string tipText(const StageRecord& stage, const std::string& column,
   return join(lines, "\n");
 }
 
-View cellView(const StageRecord& stage, const TableRow& row, const std::string& column) {
+View cellView(const StageRecord& stage, const TableRow& row, const std::string& column, Shared& shared) {
   View view;
   const auto found = row.cells.find(column);
   view.flag("empty", found == row.cells.end());
@@ -57,7 +69,7 @@ View cellView(const StageRecord& stage, const TableRow& row, const std::string& 
   }
   const Verdict& worst = *found->second.front();
   view.text("outcome", outcomeName(worst.outcome)).text("nearness", nearness(found->second));
-  view.text("value", cellText(row, worst)).text("tip", tipText(stage, column, found->second));
+  view.text("value", cellText(row, worst)).text("tip", tipText(stage, column, found->second, shared));
   view.text("symbol", worst.outcome == Outcome::kPass ? "" : outcomeSymbol(worst.outcome));
   view.text("sort", std::isfinite(worst.observed) ? fmt::format("{}", worst.observed) : "");
   return view;
@@ -72,7 +84,7 @@ View wantedView(const Wanted& wanted, Sources& sources) {
   return view;
 }
 
-View rowView(const StageRecord& stage, const StageTable& table, const TableRow& row, Sources& sources) {
+View rowView(const StageRecord& stage, const StageTable& table, const TableRow& row, Shared& shared) {
   View view;
   view.text("outcome", outcomeName(row.worst));
   const std::string name = row.metric.substr(row.metric.find('.') + 1);
@@ -81,9 +93,10 @@ View rowView(const StageRecord& stage, const StageTable& table, const TableRow& 
                                               : row.stability + " of " + name);
   view.text("case", row.caseText).text("unit", row.unit);
   view.flag("unjudged", row.wanted.empty() && !row.metric.empty());
-  view.list("wants", viewsOf(row.wanted, [&](const auto& wanted) { return wantedView(wanted, sources); }));
+  view.list("wants",
+            viewsOf(row.wanted, [&](const auto& wanted) { return wantedView(wanted, shared.sources); }));
   view.list("cells",
-            viewsOf(table.columns, [&](const auto& column) { return cellView(stage, row, column); }));
+            viewsOf(table.columns, [&](const auto& column) { return cellView(stage, row, column, shared); }));
   return view;
 }
 
@@ -211,12 +224,39 @@ View named(const std::string& name, const std::string& value) {
   return view;
 }
 
-View tableView(const StageRecord& stage, const StageTable& table, Sources& sources) {
+/// Cuts a table to its worst columns and rows; returns what was cut.
+std::string cutTable(StageTable& table, size_t& cellsLeft) {
+  const size_t columns = table.columns.size(), rows = table.rows.size();
+  if (columns > kMostTableColumns) {
+    std::map<std::string, Outcome> worst;
+    for (const TableRow& row : table.rows)
+      for (const auto& [column, cell] : row.cells) {
+        const Outcome outcome = cell.front()->outcome;
+        const auto [at, isNew] = worst.try_emplace(column, outcome);
+        at->second = std::min(at->second, outcome);
+      }
+    std::stable_sort(table.columns.begin(), table.columns.end(),
+                     [&](const auto& a, const auto& b) { return worst[a] < worst[b]; });
+    table.columns.resize(kMostTableColumns);
+    std::sort(table.columns.begin(), table.columns.end(), naturalLess);
+  }
+  if (const size_t most = std::min(kMostTableRows, cellsLeft / std::max<size_t>(table.columns.size(), 1));
+      rows > most) {
+    std::stable_sort(table.rows.begin(), table.rows.end(),
+                     [](const TableRow& a, const TableRow& b) { return a.worst < b.worst; });
+    table.rows.resize(most);
+  }
+  cellsLeft -= table.rows.size() * table.columns.size();
+  if (table.columns.size() == columns && table.rows.size() == rows) return "";
+  return fmt::format(" · table cut to the worst {} of {} rows and {} of {} columns; record.json has all",
+                     table.rows.size(), rows, table.columns.size(), columns);
+}
+
+View tableView(const StageRecord& stage, const StageTable& table, Shared& shared) {
   View view;
   view.flag("wide", table.columns.size() > 4);
   view.list("columns", viewsOf(table.columns, [](const auto& column) { return named("column", column); }));
-  view.list("rows",
-            viewsOf(table.rows, [&](const auto& row) { return rowView(stage, table, row, sources); }));
+  view.list("rows", viewsOf(table.rows, [&](const auto& row) { return rowView(stage, table, row, shared); }));
   return view;
 }
 
@@ -227,7 +267,7 @@ std::set<const StageRecord*> openStages(const Record& record) {
   return stages;
 }
 
-View stageView(const StageRecord& stage, size_t number, bool open, Sources& sources) {
+View stageView(const StageRecord& stage, size_t number, bool open, Shared& shared) {
   const StageTable table = stageTable(stage);
   View view;
   view.text("number", std::to_string(number)).text("name", stage.name);
@@ -235,11 +275,13 @@ View stageView(const StageRecord& stage, size_t number, bool open, Sources& sour
   view.text("outcome", outcomeName(stage.outcome)).text("symbol", outcomeSymbol(stage.outcome));
   view.text("state", stage.state == StageState::kRan ? "" : nameOf(stage.state)).text("reason", stage.reason);
   view.flag("open", open);
-  view.text("meta", metaText(stage)).text("verdict_counts", countsText(stage));
+  std::string meta = metaText(stage);
+  auto pieces = splitTables(table);
+  for (StageTable& piece : pieces) meta += cutTable(piece, shared.cellsLeft);
+  view.text("meta", meta).text("verdict_counts", countsText(stage));
   view.text("scope", nameOf(stage.scope)).text("ranks_count", std::to_string(stage.ranks.size()));
   view.text("duration", fmt::format("{:.1f}", stage.duration));
-  view.list("tables",
-            viewsOf(splitTables(table), [&](const auto& piece) { return tableView(stage, piece, sources); }));
+  view.list("tables", viewsOf(pieces, [&](const auto& piece) { return tableView(stage, piece, shared); }));
   addPlots(view, stage, table);
   addCurves(view, stage);
   addHeatMaps(view, stage);
@@ -254,10 +296,11 @@ View stageView(const StageRecord& stage, size_t number, bool open, Sources& sour
 
 void addStages(View& page, const Record& record, Sources& sources) {
   std::vector<View> views;
+  Shared shared{sources};
   const auto open = openStages(record);
   for (size_t i = 0; i < record.stages.size(); ++i) {
     const StageRecord& stage = record.stages[i];
-    views.push_back(stageView(stage, i + 1, open.count(&stage) > 0, sources));
+    views.push_back(stageView(stage, i + 1, open.count(&stage) > 0, shared));
   }
   page.text("stage_count", std::to_string(record.stages.size()));
   page.list("stages", std::move(views));

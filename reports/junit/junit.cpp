@@ -89,18 +89,25 @@ std::string caseName(const Verdict& verdict) {
   return parts.empty() ? verdict.stage : join(parts, " ");
 }
 
+/// A stage and what its verdicts are compared with.
+struct Suite {
+  const StageRecord& stage;
+  MeasuredTexts measured = {};
+  PeerDistances peers = {};
+};
+
 /// Everything that is known of a verdict, one line each.
-std::string bodyText(const StageRecord& stage, const Verdict& verdict) {
+std::string bodyText(Suite& suite, const Verdict& verdict) {
   std::vector<std::string> lines;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) lines.push_back(fmt::format("{}: {}", name, value));
   };
   add("outcome", outcomeName(verdict.outcome));
   add("device", verdict.device);
-  add("measured", measuredText(stage, verdict));
+  add("measured", suite.measured.of(suite.stage, verdict));
   add("required", wantedText(verdict));
   add("margin", marginText(verdict));
-  add("peers", peerDistance(stage, verdict).text());
+  add("peers", suite.peers.of(suite.stage, verdict).text());
   add("detail", verdict.detail);
   if (verdict.expectation) add("source", verdict.expectation->source);
   add("remedy", verdict.remedy);
@@ -115,23 +122,23 @@ std::string messageOf(const Verdict& verdict) {
   return fmt::format("{}, required {}", verdict.observedText, wantedText(verdict));
 }
 
-std::string resultElement(const StageRecord& stage, const Verdict& verdict) {
+std::string resultElement(Suite& suite, const Verdict& verdict) {
   const std::string type = outcomeName(verdict.outcome);
   const std::string message = escapeAttribute(messageOf(verdict));
   switch (kindOf(verdict.outcome)) {
     case Kind::kFailure:
       return fmt::format("      <failure message=\"{}\" type=\"{}\">{}</failure>\n", message, type,
-                         escapeMarkup(bodyText(stage, verdict)));
+                         escapeMarkup(bodyText(suite, verdict)));
     case Kind::kError:
       return fmt::format("      <error message=\"{}\" type=\"{}\">{}</error>\n", message, type,
-                         escapeMarkup(bodyText(stage, verdict)));
+                         escapeMarkup(bodyText(suite, verdict)));
     case Kind::kSkipped:
       return fmt::format("      <skipped message=\"{}: {}\"/>\n", type, message);
     case Kind::kPassed:
       break;
   }
   if (verdict.outcome == Outcome::kPass) return "";
-  return fmt::format("      <system-out>{}</system-out>\n", escapeMarkup(bodyText(stage, verdict)));
+  return fmt::format("      <system-out>{}</system-out>\n", escapeMarkup(bodyText(suite, verdict)));
 }
 
 std::string testcase(const std::string& suite, const std::string& name, double time,
@@ -164,13 +171,14 @@ std::string suiteElement(const std::string& name, const Record& record, const Co
 
 std::string stageSuite(const Record& record, const StageRecord& stage, Counts& total) {
   Counts counts;
+  Suite suite{stage};
   const std::string name = markPrefix(record) + stage.name;
   std::string inside = stageProperties(record, stage);
   const double share =
       stage.verdicts.empty() ? 0 : stage.duration / static_cast<double>(stage.verdicts.size());
   for (const auto& verdict : stage.verdicts) {
     counts.add(kindOf(verdict.outcome));
-    inside += testcase(name, caseName(verdict), share, resultElement(stage, verdict));
+    inside += testcase(name, caseName(verdict), share, resultElement(suite, verdict));
   }
   total.add(counts);
   return suiteElement(name, record, counts, stage.duration, stage.started, inside);

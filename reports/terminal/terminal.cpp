@@ -20,7 +20,8 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxItems = 8;  ///< values listed for one finding; the record and the HTML hold all
+constexpr size_t kMaxItems = 8;        ///< values listed for one finding; the record and the HTML hold all
+constexpr size_t kMostFindings = 200;  ///< incidents, and further findings of one; the record holds all
 
 /// Colours text, or returns it unchanged.
 class Paint {
@@ -60,6 +61,8 @@ struct Page {
   Paint paint;
   int width;
   std::string out;
+  PeerDistances peers = {};
+  MeasuredTexts measured = {};
 
   /// A line with a name on the left; the value is wrapped beside it.
   void field(const std::string& name, const std::string& value) {
@@ -140,7 +143,7 @@ void addStages(Page& page, const Record& record) {
   }
 }
 
-std::string itemText(const DeviationItem& item, bool withStage, bool withCase, bool withWanted) {
+std::string itemText(Page& page, const DeviationItem& item, bool withStage, bool withCase, bool withWanted) {
   const Verdict& verdict = *item.verdict;
   std::vector<std::string> parts;
   if (withStage) parts.push_back(item.stage->name);
@@ -148,10 +151,10 @@ std::string itemText(const DeviationItem& item, bool withStage, bool withCase, b
   if (withCase && !caseText(verdict).empty()) parts.push_back(caseText(verdict));
   std::string text = join(parts, " ");
   text += (text.empty() ? "" : ": ") +
-          (verdict.observedText.empty() ? std::string("nothing") : measuredText(*item.stage, verdict));
+          (verdict.observedText.empty() ? std::string("nothing") : page.measured.of(*item.stage, verdict));
   if (withWanted) text += ", required " + wantedText(verdict);
   std::vector<std::string> distances;
-  for (const std::string& distance : {marginText(verdict), peerDistance(*item.stage, verdict).text()})
+  for (const std::string& distance : {marginText(verdict), page.peers.of(*item.stage, verdict).text()})
     if (!distance.empty()) distances.push_back(distance);
   return distances.empty() ? text : text + " (" + join(distances, "; ") + ")";
 }
@@ -163,7 +166,7 @@ void addFigures(Page& page, const Deviation& deviation) {
   size_t listed = 0;
   for (const auto& item : deviation.items) {
     if (++listed > kMaxItems) break;
-    page.field(listed == 1 ? "measured" : "", itemText(item, stagesDiffer, casesDiffer, wantedDiffers));
+    page.field(listed == 1 ? "measured" : "", itemText(page, item, stagesDiffer, casesDiffer, wantedDiffers));
   }
   if (deviation.items.size() > kMaxItems)
     page.field("", fmt::format("and {} more in report.html", deviation.items.size() - kMaxItems));
@@ -207,12 +210,15 @@ void addAlso(Page& page, const Deviation& deviation) {
     page.field("also", fmt::format("{}: {}", where, verdict.detail));
   else
     page.field("also", fmt::format("{} in {}: {}, required {}", verdict.metric, where,
-                                   itemText(worst, false, true, false), wantedText(verdict)));
+                                   itemText(page, worst, false, true, false), wantedText(verdict)));
 }
 
 void addIncident(Page& page, const Record& record, const Incident& incident) {
   addDeviation(page, record, incident.main());
-  for (size_t i = 1; i < incident.findings.size(); ++i) addAlso(page, incident.findings[i]);
+  const size_t also = incident.findings.size() - 1;
+  for (size_t i = 1; i <= std::min(also, kMostFindings); ++i) addAlso(page, incident.findings[i]);
+  if (also > kMostFindings)
+    page.field("also", fmt::format("{} more findings in record.json", also - kMostFindings));
   if (!incident.notRun.empty()) page.line(incident.notRunText(), 4);
 }
 
@@ -266,7 +272,10 @@ std::string renderSummary(const Record& record, bool colour, int width) {
   addVerdict(page, record);
   addRun(page, record);
   addStages(page, record);
-  for (const auto& incident : incidents(record)) addIncident(page, record, incident);
+  const auto found = incidents(record);
+  for (size_t i = 0; i < std::min(found.size(), kMostFindings); ++i) addIncident(page, record, found[i]);
+  if (found.size() > kMostFindings)
+    page.out += fmt::format("\n  ... and {} more findings in record.json\n", found.size() - kMostFindings);
   addNotJudged(page, record);
   addWaived(page, record);
   addWaiverFile(page, record);

@@ -14,10 +14,11 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxPlots = 24;
+constexpr size_t kMostDevices = 1'000;  ///< of a plot: each finding has one
 
 /// Texts, states and stability are no figures to draw.
 bool isDrawable(const TableRow& row) {
-  if (row.metric.empty() || !row.stability.empty()) return false;
+  if (row.metric.empty() || !row.stability.empty() || row.cells.size() > kMostDevices) return false;
   const bool isState = std::any_of(row.wanted.begin(), row.wanted.end(), [](const Wanted& wanted) {
     return wanted.expectation->unit == "bool" || wanted.expectation->unit == "text";
   });
@@ -111,8 +112,9 @@ std::vector<std::string> stagePlots(const StageRecord& stage, const StageTable& 
 std::string plotAround(const StageTable& table, const Verdict& verdict) {
   // The limit of a spread has no place among the figures themselves.
   if (verdict.expectation && verdict.expectation->comparesStability()) return "";
+  const std::string where = caseText(verdict);
   for (const auto& row : table.rows)
-    if (row.metric == verdict.metric && row.caseText == caseText(verdict) && isDrawable(row))
+    if (row.metric == verdict.metric && row.caseText == where && isDrawable(row))
       return barPlotSvg(barsOf(row, table.columns, &verdict));
   return "";
 }

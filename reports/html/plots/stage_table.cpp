@@ -108,13 +108,10 @@ void settleUnit(TableRow& row) {
 StageTable part(const StageTable& table, const std::vector<std::string>& columns) {
   StageTable result;
   result.columns = columns;
+  const std::set<std::string> wanted(columns.begin(), columns.end());
   for (const auto& row : table.rows) {
     TableRow kept = row;
-    kept.cells.clear();
-    for (const auto& column : columns) {
-      const auto cell = row.cells.find(column);
-      if (cell != row.cells.end()) kept.cells.insert(*cell);
-    }
+    std::erase_if(kept.cells, [&](const auto& cell) { return wanted.count(cell.first) == 0; });
     if (!kept.cells.empty()) result.rows.push_back(std::move(kept));
   }
   return result;
@@ -181,16 +178,18 @@ std::string cellText(const TableRow& row, const Verdict& verdict) {
   return verdict.observedText.empty() ? outcomeName(verdict.outcome) : verdict.observedText;
 }
 
-std::vector<double> samplesOf(const StageRecord& stage, const Verdict& verdict) {
+std::vector<double> StageSamples::of(const StageRecord& stage, const Verdict& verdict) {
+  const auto [index, isNew] = stages_.try_emplace(&stage);
+  if (isNew)
+    for (const auto& m : stage.measurements) index->second[{m.metric, m.caseId, m.device}].push_back(&m);
   int attempt = 0;
   std::vector<double> samples;
-  for (const auto& m : stage.measurements) {
-    if (m.metric != verdict.metric || m.caseId != verdict.caseId || m.device != verdict.device) continue;
-    if (verdict.rank >= 0 && m.rank != verdict.rank) continue;
-    if (!labelsMatch(m.labels, verdict.labels) || m.attempt < attempt) continue;
-    if (m.attempt > attempt) samples.clear();
-    attempt = m.attempt;
-    samples.insert(samples.end(), m.samples.begin(), m.samples.end());
+  for (const Measurement* m : index->second[{verdict.metric, verdict.caseId, verdict.device}]) {
+    if (verdict.rank >= 0 && m->rank != verdict.rank) continue;
+    if (!labelsMatch(m->labels, verdict.labels) || m->attempt < attempt) continue;
+    if (m->attempt > attempt) samples.clear();
+    attempt = m->attempt;
+    samples.insert(samples.end(), m->samples.begin(), m->samples.end());
   }
   return samples;
 }

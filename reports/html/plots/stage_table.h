@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runner/record/record.h"
@@ -52,8 +53,18 @@ bool naturalLess(const std::string& a, const std::string& b);
 /// neither.
 std::string cellText(const TableRow& row, const Verdict& verdict);
 
-/// All samples behind a verdict (of its last attempt, over all repeats).
-std::vector<double> samplesOf(const StageRecord& stage, const Verdict& verdict);
+/// The samples behind a record's verdicts. A stage is indexed at its first use and must not change
+/// afterwards.
+class StageSamples {
+ public:
+  /// All samples behind a verdict (of its last attempt, over all repeats).
+  std::vector<double> of(const StageRecord& stage, const Verdict& verdict);
+
+ private:
+  /// By metric, case and device.
+  using Index = std::map<std::tuple<std::string, std::string, std::string>, std::vector<const Measurement*>>;
+  std::map<const StageRecord*, Index> stages_;
+};
 
 /// The unit of what a verdict speaks of; empty where nothing was expected of it.
 std::string unitOf(const Verdict& verdict);

@@ -320,19 +320,6 @@ std::string caseText(const Verdict& verdict) {
   return verdict.caseId == verdict.stage ? "" : verdict.caseId;
 }
 
-namespace {
-
-/// The value of `metric` for the faulty component that `verdict` names; NaN where it was not measured.
-double culpritValue(const StageRecord& stage, const Verdict& verdict, const std::string& metric) {
-  for (const Measurement& m : stage.measurements)
-    if (m.metric == metric && m.caseId == verdict.caseId && !m.samples.empty() &&
-        labelsMatch(m.labels, {{"culprit", verdict.labels.at("culprit")}}))
-      return m.samples.front();
-  return kNaN;
-}
-
-}  // namespace
-
 std::string shareText(double value, double peers, const std::string& unit) {
   std::string measured = formatQuantity(value, unit, 3);
   const std::string typical = formatQuantity(peers, unit, 3);
@@ -342,16 +329,30 @@ std::string shareText(double value, double peers, const std::string& unit) {
   return fmt::format("{} of {}, {:.0f}%", measured, typical, 100 * value / peers);
 }
 
-std::string measuredText(const StageRecord& stage, const Verdict& verdict) {
-  if (verdict.labels.count("culprit") == 0) return verdict.observedText;
+std::string MeasuredTexts::of(const StageRecord& stage, const Verdict& verdict) {
+  const auto culprit = verdict.labels.find("culprit");
+  if (culprit == verdict.labels.end()) return verdict.observedText;
+  const auto [values, isNew] = stages_.try_emplace(&stage);
+  if (isNew)
+    for (const Measurement& m : stage.measurements)
+      if (const auto named = m.labels.find("culprit"); named != m.labels.end() && !m.samples.empty())
+        values->second.emplace(std::tuple{m.metric, m.caseId, named->second}, m.samples.front());
   const std::string stem = verdict.metric.substr(0, verdict.metric.find('.') + 1) + "culprit_";
+  const auto valueOf = [&](const std::string& name) {
+    const auto found = values->second.find({stem + name, verdict.caseId, culprit->second});
+    return found == values->second.end() ? kNaN : found->second;
+  };
   for (const auto& [name, unit] : {std::pair{"bandwidth", "B/s"}, {"latency", "s"}}) {
-    const double value = culpritValue(stage, verdict, stem + name);
-    const double peers = culpritValue(stage, verdict, stem + "peer_" + name);
+    const double value = valueOf(name);
+    const double peers = valueOf(std::string("peer_") + name);
     if (value > 0 && peers > 0) return shareText(value, peers, unit);
   }
-  const double loss = culpritValue(stage, verdict, stem + "loss");
+  const double loss = valueOf("loss");
   return std::isfinite(loss) ? fmt::format("{:.0f}% of its peers", 100 * (1 - loss)) : verdict.observedText;
+}
+
+std::string measuredText(const StageRecord& stage, const Verdict& verdict) {
+  return MeasuredTexts().of(stage, verdict);
 }
 
 std::string wantedText(const Verdict& verdict) {

@@ -2,9 +2,11 @@
 // The deviations of a record: every verdict that a reader must see, grouped so that one cause is told once.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runner/record/record.h"
@@ -79,8 +81,21 @@ std::string caseText(const Verdict& verdict);
 /// A value beside that of its peers: "28.8 of 48 GB/s, 60%".
 std::string shareText(double value, double peers, const std::string& unit);
 
-/// What was measured: the value, or of a faulty component of a network its bandwidth beside that of the other
-/// pairs: "28.8 of 48 GB/s, 60%".
+/// The measured values of a record's verdicts. A stage is indexed at its first use and must not change
+/// afterwards.
+class MeasuredTexts {
+ public:
+  /// The value, or of a faulty component of a network its bandwidth beside that of the other pairs: "28.8 of
+  /// 48 GB/s, 60%".
+  std::string of(const StageRecord& stage, const Verdict& verdict);
+
+ private:
+  /// First values by metric, case and faulty component.
+  using Values = std::map<std::tuple<std::string, std::string, std::string>, double>;
+  std::map<const StageRecord*, Values> stages_;
+};
+
+/// That of a single verdict.
 std::string measuredText(const StageRecord& stage, const Verdict& verdict);
 
 /// What was wanted: the limit in force, else the expectation; empty when nothing was.

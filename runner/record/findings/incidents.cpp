@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <type_traits>
 
 #include "runner/core/text.h"
 
@@ -19,48 +20,61 @@ bool isAftermath(const Deviation& deviation) {
          });
 }
 
-/// Whether a rank ended in this stage in a way that makes others wait for it.
-bool isRankFault(const Deviation& deviation, const StageRecord* stage) {
-  return std::any_of(deviation.items.begin(), deviation.items.end(), [&](const DeviationItem& item) {
-    return item.stage == stage && item.rank != nullptr &&
-           (item.rank->state == RankOutcome::kTimeout || item.rank->state == RankOutcome::kError);
-  });
+/// Whether the rank ended in a way that makes others wait for it.
+bool isRankFault(const DeviationItem& item) {
+  return item.rank != nullptr &&
+         (item.rank->state == RankOutcome::kTimeout || item.rank->state == RankOutcome::kError);
 }
 
-/// Whether both are faults of the memory of one device.
-bool isSameMemoryFault(const Deviation& a, const Deviation& b) {
-  return tellsMemoryFault(a.first().metric) && tellsMemoryFault(b.first().metric) && a.blocks == b.blocks &&
-         a.devices() == b.devices();
-}
+/// Incidents, indexed by what further deviations are told by.
+class IncidentList {
+ public:
+  /// Adds `deviation` to the first incident that has its cause, or as an incident of its own.
+  void add(Deviation deviation) {
+    if (Incident* cause = causeOf(deviation)) return cause->findings.push_back(std::move(deviation));
+    if (tellsMemoryFault(deviation.first().metric))
+      memoryFaults_.emplace(std::pair{deviation.blocks, deviation.devices()}, all_.size());
+    for (const DeviationItem& item : deviation.items)
+      if (isRankFault(item)) rankFaults_.emplace(item.stage, all_.size());
+    all_.push_back({{std::move(deviation)}, {}});
+  }
+  std::vector<Incident> take() { return std::move(all_); }
 
-/// The incident to which `deviation` belongs, if there is one.
-Incident* causeOf(const Deviation& deviation, std::vector<Incident>& incidents) {
-  const bool aftermath = isAftermath(deviation);
-  const auto found = std::find_if(incidents.begin(), incidents.end(), [&](const Incident& incident) {
-    return isSameMemoryFault(incident.main(), deviation) ||
-           (aftermath && isRankFault(incident.main(), deviation.items.front().stage));
-  });
-  return found == incidents.end() ? nullptr : &*found;
-}
+ private:
+  Incident* causeOf(const Deviation& deviation) {
+    if (tellsMemoryFault(deviation.first().metric))
+      return find(memoryFaults_, {deviation.blocks, deviation.devices()});
+    return isAftermath(deviation) ? find(rankFaults_, deviation.items.front().stage) : nullptr;
+  }
+  template <typename Key>
+  Incident* find(const std::map<Key, size_t>& places, const std::type_identity_t<Key>& key) {
+    const auto found = places.find(key);
+    return found == places.end() ? nullptr : &all_[found->second];
+  }
+  std::vector<Incident> all_;
+  std::map<std::pair<bool, std::vector<std::string>>, size_t> memoryFaults_;  ///< by the devices
+  std::map<const StageRecord*, size_t> rankFaults_;
+};
 
-bool concerns(const Incident& incident, const std::string& stage) {
-  return std::any_of(incident.findings.begin(), incident.findings.end(), [&](const Deviation& deviation) {
-    return deviation.blocks && contains(deviation.stages(), stage);
-  });
+/// The first incident that blocks each stage, by its name.
+std::map<std::string, Incident*> stoppedStages(std::vector<Incident>& incidents) {
+  std::map<std::string, Incident*> stopped;
+  for (Incident& incident : incidents)
+    for (const Deviation& deviation : incident.findings)
+      if (deviation.blocks)
+        for (const std::string& stage : deviation.stages()) stopped.emplace(stage, &incident);
+  return stopped;
 }
 
 /// Lists each skipped stage under the incident that stopped the first of its prerequisites.
 void addNotRun(const Record& record, std::vector<Incident>& incidents) {
-  std::map<std::string, Incident*> stoppedBy;
+  std::map<std::string, Incident*> stoppedBy = stoppedStages(incidents);
   const auto stopped = stagesStoppedByFailure(record);
   for (const StageRecord& stage : record.stages) {
     if (incidents.empty() || stopped.count(&stage) == 0) continue;
     Incident* cause = nullptr;
-    for (const std::string& need : stage.needs) {
+    for (const std::string& need : stage.needs)
       if (cause == nullptr && stoppedBy.count(need) > 0) cause = stoppedBy[need];
-      for (Incident& incident : incidents)
-        if (cause == nullptr && concerns(incident, need)) cause = &incident;
-    }
     if (cause == nullptr) cause = &incidents.front();  // it must not be lost
     cause->notRun.push_back(stage.name);
     stoppedBy[stage.name] = cause;
@@ -79,22 +93,16 @@ std::string Incident::notRunText() const {
 }
 
 std::vector<Incident> incidents(const Record& record) {
-  std::vector<Incident> found;
+  IncidentList list;
   std::vector<Deviation> later;  // those given up may come before the rank that hung
   for (Deviation& deviation : deviations(record)) {
     if (isAftermath(deviation))
       later.push_back(std::move(deviation));
-    else if (Incident* cause = causeOf(deviation, found))
-      cause->findings.push_back(std::move(deviation));
     else
-      found.push_back({{std::move(deviation)}, {}});
+      list.add(std::move(deviation));
   }
-  for (Deviation& deviation : later) {
-    if (Incident* cause = causeOf(deviation, found))
-      cause->findings.push_back(std::move(deviation));
-    else
-      found.push_back({{std::move(deviation)}, {}});
-  }
+  for (Deviation& deviation : later) list.add(std::move(deviation));
+  std::vector<Incident> found = list.take();
   addNotRun(record, found);
   return found;
 }

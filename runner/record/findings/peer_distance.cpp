@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <map>
+#include <numeric>
 
-#include "runner/core/statistics.h"
 #include "runner/core/units.h"
 
 namespace muster {
@@ -21,9 +21,11 @@ bool isComparable(const Verdict& verdict) {
   return !verdict.expectation->comparesStability() && unit != "count" && unit != "bool" && unit != "text";
 }
 
-Labels withoutDevice(Labels labels) {
-  labels.erase("device");
-  return labels;
+/// The median of all but the value at `left`, or of all of them where `left` is their count.
+double medianWithout(const std::vector<double>& sorted, size_t left) {
+  const size_t count = sorted.size() - (left < sorted.size() ? 1 : 0);
+  const auto at = [&](size_t i) { return sorted[i < left ? i : i + 1]; };
+  return count % 2 == 1 ? at(count / 2) : std::midpoint(at(count / 2 - 1), at(count / 2));
 }
 
 }  // namespace
@@ -36,21 +38,42 @@ std::string PeerDistance::text() const {
                      group);
 }
 
+PeerDistances::Subject PeerDistances::subjectOf(const Verdict& verdict) {
+  Labels labels = verdict.labels;
+  labels.erase("device");
+  return {verdict.metric, verdict.caseId, std::move(labels)};
+}
+
+PeerDistances::Peers PeerDistances::peersOf(const StageRecord& stage) {
+  Peers peers;
+  for (const Verdict& verdict : stage.verdicts) {
+    if (!isComparable(verdict)) continue;
+    Values& values = peers[subjectOf(verdict)];
+    if (values.byDevice.emplace(verdict.device, verdict.observed).second)
+      values.sorted.push_back(verdict.observed);
+  }
+  for (auto& [subject, values] : peers) std::sort(values.sorted.begin(), values.sorted.end());
+  return peers;
+}
+
+PeerDistance PeerDistances::of(const StageRecord& stage, const Verdict& verdict) {
+  if (!isComparable(verdict)) return {};
+  const auto [known, isNew] = stages_.try_emplace(&stage);
+  if (isNew) known->second = peersOf(stage);
+  const Values& values = known->second[subjectOf(verdict)];
+  const auto own = values.byDevice.find(verdict.device);
+  const size_t peers = values.sorted.size() - (own == values.byDevice.end() ? 0 : 1);
+  if (peers < kLeastPeers) return {};
+  const auto place = own == values.byDevice.end()
+                         ? values.sorted.end()
+                         : std::lower_bound(values.sorted.begin(), values.sorted.end(), own->second);
+  const double median = medianWithout(values.sorted, static_cast<size_t>(place - values.sorted.begin()));
+  if (median == 0) return {};
+  return {median, (verdict.observed - median) / std::fabs(median), peers, verdict.expectation->unit};
+}
+
 PeerDistance peerDistance(const StageRecord& stage, const Verdict& verdict) {
-  PeerDistance distance;
-  if (!isComparable(verdict)) return distance;
-  const Labels labels = withoutDevice(verdict.labels);
-  std::map<std::string, double> values;  // several expectations of one device compare one value
-  for (const Verdict& other : stage.verdicts)
-    if (other.metric == verdict.metric && other.caseId == verdict.caseId && other.device != verdict.device &&
-        isComparable(other) && withoutDevice(other.labels) == labels)
-      values.emplace(other.device, other.observed);
-  std::vector<double> peers;
-  peers.reserve(values.size());
-  for (const auto& [device, value] : values) peers.push_back(value);
-  const double median = medianOf(peers);
-  if (peers.size() < kLeastPeers || !std::isfinite(median) || median == 0) return distance;
-  return {median, (verdict.observed - median) / std::fabs(median), peers.size(), verdict.expectation->unit};
+  return PeerDistances().of(stage, verdict);
 }
 
 }  // namespace muster

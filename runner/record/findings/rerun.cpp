@@ -3,6 +3,7 @@
 #include "runner/record/findings/rerun.h"
 
 #include <algorithm>
+#include <set>
 
 #include "runner/core/shell.h"
 #include "runner/core/text.h"
@@ -28,21 +29,20 @@ bool sufficesOn(const std::vector<std::string>& devices, const Deviation& findin
     return item.stage->scope == Scope::kDevice && !item.verdict->device.empty();
   };
   if (!std::all_of(items.begin(), items.end(), alone)) return false;
-  return std::all_of(devices.begin(), devices.end(), [&](const std::string& device) {
-    return std::any_of(items.begin(), items.end(), [&](const DeviationItem& item) {
-      return item.verdict->device == device && !comparesDevices(item);
-    });
-  });
+  std::set<std::string> sufficient;
+  for (const DeviationItem& item : items)
+    if (!comparesDevices(item)) sufficient.insert(item.verdict->device);
+  return sufficient.size() == devices.size();
 }
 
-std::vector<std::string> devicesIn(const Record& record) {
-  std::vector<std::string> ids;
+std::set<std::string> devicesIn(const Record& record) {
+  std::set<std::string> ids;
   const auto devices =
       record.inventory.is_object() ? record.inventory.find("devices") : record.inventory.end();
   if (devices == record.inventory.end() || !devices->is_array()) return ids;
   for (const Json& device : *devices)
     if (device.is_object() && device.contains("id") && device["id"].is_string())
-      ids.push_back(device["id"].get<std::string>());
+      ids.insert(device["id"].get<std::string>());
   return ids;
 }
 
@@ -54,10 +54,11 @@ std::string rerunCommand(const Record& record, const Deviation& finding) {
   if (record.rerun.empty() || !all([&](const auto& item) { return canRunAlone(record, item); })) return "";
   std::vector<std::string> command = record.rerun;
   command.insert(command.end(), {"--only", join(finding.stages(), ",")});
-  const std::vector<std::string> known = devicesIn(record), devices = finding.devices();
+  const std::set<std::string> known = devicesIn(record);
+  const std::vector<std::string> devices = finding.devices();
   const bool part = devices.size() < known.size() &&
                     std::all_of(devices.begin(), devices.end(),
-                                [&](const std::string& device) { return contains(known, device); });
+                                [&](const std::string& device) { return known.count(device) > 0; });
   if (part && sufficesOn(devices, finding)) command.insert(command.end(), {"--device", join(devices, ",")});
   return shellCommand(command);
 }

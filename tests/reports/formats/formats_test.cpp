@@ -325,5 +325,33 @@ TEST(NodeLists, HoldEachNodeInOneOfThem) {
   EXPECT_EQ(nodeListFormats()[0].render({}), "\n");
 }
 
+TEST(Ocp, HasTheLimitsOfThousandsOfTextsInTime) {
+  Record record = testing::healthyRecord();
+  record.stages.resize(2);
+  StageRecord& stage = record.stages[1];
+  Measurement text = stage.measurements[0];
+  text.samples.clear();
+  text.unit = text.text = "text";
+  Verdict verdict = stage.verdicts[0];
+  verdict.metric = text.metric;
+  verdict.expectation->kind = CheckKind::kEquals;
+  verdict.expectation->allowed = {"expected"};
+  stage.measurements.clear();
+  stage.verdicts.clear();
+  record.inventory["devices"] = Json::array();
+  for (int i = 0; i < 20'000; ++i) {
+    text.device = verdict.device = "g" + std::to_string(i);
+    text.labels = verdict.labels = {};
+    stage.measurements.push_back(text);
+    stage.verdicts.push_back(verdict);
+    record.inventory["devices"].push_back({{"id", text.device}});
+  }
+  const std::string out = format("ocp").render(record);
+  size_t limits = 0;
+  for (size_t at = out.find("^(expected)$"); at != std::string::npos; at = out.find("^(expected)$", at + 1))
+    ++limits;
+  EXPECT_EQ(limits, 20'000u);
+}
+
 }  // namespace
 }  // namespace muster

@@ -403,5 +403,61 @@ TEST(Html, RefusesAScriptThatWouldEndEarly) {
   EXPECT_FALSE(renderHtml(healthyRecord(), "", templates.path()).ok());
 }
 
+/// A stage on which each of `count` devices has a memory fault of its own.
+Record manyFaults(int count) {
+  Record record = healthyRecord();
+  StageRecord& stage = record.stages[1];
+  stage.verdicts.resize(1);
+  stage.verdicts[0].outcome = Outcome::kFail;
+  stage.verdicts[0].metric = "env.ecc_uncorrected";
+  stage.verdicts[0].expectation->unit = "count";
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) stage.verdicts.push_back(stage.verdicts[0]);
+    stage.verdicts.back().device = "g" + std::to_string(i);
+    stage.verdicts.back().labels["device"] = stage.verdicts.back().device;
+  }
+  settle(record);
+  return record;
+}
+
+TEST(Html, ShowsTheFirstOfThousandsOfFindings) {
+  const std::string html = render(manyFaults(20'000));
+  expectHas(html, "20000 findings from 20000 check results, of which the first 200 are shown and all are in");
+  expectHas(html, "id=\"finding-200\"");
+  EXPECT_EQ(html.find("id=\"finding-201\""), std::string::npos);
+  expectHas(html, "table cut to the worst 1 of 1 rows and 1000 of 20000 columns; record.json has all");
+}
+
+TEST(Html, CutsATableThatIsMostlyBlank) {
+  Record record = manyFaults(2'000);
+  for (Verdict& verdict : record.stages[1].verdicts) verdict.metric += verdict.device;
+  const std::string html = render(record);
+  expectHas(html, "table cut to the worst 199 of 2000 rows and 1000 of 2000 columns; record.json has all");
+  EXPECT_EQ(render(sickRecord()).find("table cut"), std::string::npos);
+}
+
+TEST(Html, CutsATableOfThousandsOfRows) {
+  Record record = manyFaults(20'000);
+  for (Verdict& verdict : record.stages[1].verdicts) {
+    verdict.labels["case"] = verdict.device;
+    verdict.device = "gpu0";
+  }
+  expectHas(render(record),
+            "table cut to the worst 2000 of 20000 rows and 1 of 1 columns; record.json has all");
+}
+
+TEST(Html, ScoresTheWorstOfThousandsOfDevices) {
+  Record record = manyFaults(5'000);
+  for (Verdict& verdict : record.stages[1].verdicts) {
+    verdict.expectation->unit = "FLOP/s";
+    verdict.margin = -0.1;
+  }
+  const std::string html = render(record);
+  const std::string dot = "<g class=\"dot fail\"";
+  size_t dots = 0;
+  for (size_t at = html.find(dot); at != std::string::npos; at = html.find(dot, at + 1)) ++dots;
+  EXPECT_EQ(dots, 1'000u);
+}
+
 }  // namespace
 }  // namespace muster

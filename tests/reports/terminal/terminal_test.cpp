@@ -130,5 +130,30 @@ TEST(Terminal, RendersAnEmptyRecord) {
   expectHas(renderSummary(record, false, 0), "no checks");
 }
 
+/// A stage on which each of `count` devices has a memory fault of its own.
+Record manyFaults(int count) {
+  Record record = healthyRecord();
+  StageRecord& stage = record.stages[1];
+  stage.verdicts.resize(1);
+  stage.verdicts[0].outcome = Outcome::kFail;
+  stage.verdicts[0].metric = "env.ecc_uncorrected";
+  stage.verdicts[0].expectation->unit = "count";
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) stage.verdicts.push_back(stage.verdicts[0]);
+    stage.verdicts.back().device = "g" + std::to_string(i);
+    stage.verdicts.back().labels["device"] = stage.verdicts.back().device;
+  }
+  settle(record);
+  return record;
+}
+
+TEST(Terminal, ShowsTheFirstOfThousandsOfFindings) {
+  const std::string text = renderSummary(manyFaults(20'000), false, 100);
+  expectHas(text, "FAIL  g199  env.ecc_uncorrected");
+  EXPECT_EQ(text.find("FAIL  g200 "), std::string::npos);
+  expectHas(text, "\n\n  ... and 19800 more findings in record.json\n");
+  EXPECT_EQ(renderSummary(manyFaults(200), false, 100).find("more findings"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster

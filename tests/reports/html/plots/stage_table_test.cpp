@@ -98,7 +98,7 @@ TEST(StageTable, NamesTheOutcomeWhereNothingWasMeasured) {
 TEST(StageTable, FindsTheSamplesBehindAVerdict) {
   const Record record = healthyRecord();
   const StageRecord& stage = record.stages[1];
-  const auto samples = samplesOf(stage, stage.verdicts[3]);
+  const auto samples = StageSamples().of(stage, stage.verdicts[3]);
   EXPECT_EQ(samples, stage.measurements[3].samples);
   EXPECT_EQ(samplesText({}, "B/s"), "");
   EXPECT_EQ(samplesText({1}, "B/s"), "n 1");
@@ -174,6 +174,19 @@ TEST(StagePlots, SurroundAVerdictWithItsPeers) {
   Verdict spread = record.stages[1].verdicts[3];
   spread.expectation->kind = CheckKind::kCvMax;
   EXPECT_EQ(plotAround(table, spread), "") << "20% is no throughput";
+}
+
+TEST(StageTable, FindsTheSamplesOfThousandsOfDevicesInTime) {
+  StageRecord stage = healthyRecord().stages[1];
+  for (int i = 0; i < 20'000; ++i) {
+    stage.verdicts.push_back(stage.verdicts[0]);
+    stage.measurements.push_back(stage.measurements[0]);
+    stage.verdicts.back().device = stage.measurements.back().device = "g" + std::to_string(i);
+    stage.verdicts.back().labels = stage.measurements.back().labels = {};
+  }
+  StageSamples samples;
+  for (size_t i = stage.verdicts.size() - 20'000; i < stage.verdicts.size(); ++i)
+    EXPECT_EQ(samples.of(stage, stage.verdicts[i]), stage.measurements[0].samples);
 }
 
 }  // namespace

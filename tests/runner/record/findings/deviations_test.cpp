@@ -306,5 +306,21 @@ TEST(MeasuredText, GivesTheBandwidthOfAFaultyComponentBesideItsPeers) {
   EXPECT_EQ(wantedText(record.stages[1].verdicts[0]), "no faulty component");
 }
 
+TEST(MeasuredText, OfThousandsOfFaultyComponentsIsFoundInTime) {
+  Record record = healthyRecord();
+  accuse(record, {{"loss", 0.4}});
+  StageRecord& stage = record.stages[1];
+  const Verdict verdict = stage.verdicts[0];
+  const Measurement loss = stage.measurements.back();
+  for (int i = 0; i < 20'000; ++i) {
+    stage.verdicts.push_back(verdict);
+    stage.measurements.push_back(loss);
+    stage.verdicts.back().labels["culprit"] = stage.measurements.back().labels["culprit"] = std::to_string(i);
+  }
+  MeasuredTexts texts;
+  for (size_t i = stage.verdicts.size() - 20'000; i < stage.verdicts.size(); ++i)
+    EXPECT_EQ(texts.of(stage, stage.verdicts[i]), "60% of its peers");
+}
+
 }  // namespace
 }  // namespace muster

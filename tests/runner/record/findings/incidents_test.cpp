@@ -130,5 +130,22 @@ TEST(Incidents, StartWithAnUnknownSkuThatNobodyAllowed) {
   EXPECT_TRUE(incidents(record).empty());
 }
 
+TEST(Incidents, OfThousandsOfDevicesAreFoundInTime) {
+  Record record = healthyRecord();
+  StageRecord& stage = record.stages[1];
+  fail(stage, 0, "env.ecc_uncorrected", "");
+  stage.verdicts.resize(1, stage.verdicts[0]);
+  for (int i = 0; i < 20'000; ++i) {
+    for (const char* metric : {"env.ecc_uncorrected", "env.xid_fatal"}) {
+      stage.verdicts.push_back(stage.verdicts[0]);
+      stage.verdicts.back().metric = metric;
+      stage.verdicts.back().device = "g" + std::to_string(i);
+    }
+  }
+  const auto found = incidents(record);
+  ASSERT_EQ(found.size(), 20'001u);  // and the one without a device
+  EXPECT_EQ(found.back().findings.size(), 2u);
+}
+
 }  // namespace
 }  // namespace muster

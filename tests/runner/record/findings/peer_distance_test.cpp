@@ -40,5 +40,29 @@ TEST(PeerDistance, LeavesOutCountsAndStability) {
   EXPECT_EQ(peerDistance(stage, verdict).text(), "");
 }
 
+TEST(PeerDistance, IsThatOfASingleVerdictForAllVerdictsOfAStage) {
+  Record record = testing::sickRecord();
+  PeerDistances distances;
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts)
+      EXPECT_EQ(distances.of(stage, verdict).text(), peerDistance(stage, verdict).text());
+}
+
+TEST(PeerDistance, OfThousandsOfDevicesIsFoundInTime) {
+  StageRecord stage = healthyRecord().stages[1];
+  stage.verdicts.resize(1);
+  for (int i = 1; i <= 20'000; ++i) {
+    stage.verdicts.push_back(stage.verdicts[0]);
+    stage.verdicts.back().device = "g" + std::to_string(i);
+    stage.verdicts.back().observed = i;
+  }
+  PeerDistances distances;
+  for (const Verdict& verdict : stage.verdicts) EXPECT_EQ(distances.of(stage, verdict).peers, 20'000u);
+  stage.verdicts.erase(stage.verdicts.begin());
+  PeerDistances others;
+  EXPECT_EQ(others.of(stage, stage.verdicts.front()).median, 10'001);
+  EXPECT_EQ(others.of(stage, stage.verdicts.back()).median, 10'000);
+}
+
 }  // namespace
 }  // namespace muster
