@@ -95,16 +95,18 @@ bool isGuid(std::string_view text) {
 /// The groups of a stretch without those that go on as a word beyond it: "fe80::1" of "eth0:fe80::1:lost".
 /// Nothing of a name of C++, such as "d::add1::" of "std::add1::run".
 std::string_view wholeGroups(const std::string& text, size_t from, size_t to, char separator) {
+  const std::string_view stretch = std::string_view(text).substr(0, to);
   size_t begin = from, end = to;
   if (from > 0 && isWord(text[from - 1])) {
-    begin = std::min(text.find(separator, from), to);
+    begin = std::min(stretch.find(separator, from), to);
     if (begin == to || charAt(text, ++begin) == separator) return {};
   }
   // Digits and dots at the end are an address of their own: ::ffff:10.0.0.1.
   const bool dotted = charAt(text, to) == '.' && isDigit(charAt(text, to + 1));
   if (dotted || isWord(charAt(text, to))) {
-    end = text.rfind(separator, to);
-    if (end == std::string::npos || end <= begin || (!dotted && text[end - 1] == separator)) return {};
+    const size_t last = stretch.substr(begin).rfind(separator);
+    if (last == 0 || last == std::string::npos || (!dotted && text[begin + last - 1] == separator)) return {};
+    end = begin + last;
   }
   std::string_view groups = std::string_view(text).substr(begin, end - begin);
   const std::string two(2, separator);

@@ -82,7 +82,7 @@ void Redaction::collectTexts(const Json& value, const std::string& key) {
       addHost(host);
     if (lowerCase(key).find("nodelist") != std::string::npos)
       if (const auto hosts = hostsOf(text); hosts.ok())
-        for (const std::string& host : *hosts) addHost(host);
+        for (const std::string& host : *hosts) addListedHost(host);
     if (!namesVersion(key))
       for (const std::string& address : addressesIn(text)) add(Secret::kAddress, address);
     collectUsers(text);
@@ -99,6 +99,13 @@ void Redaction::addHost(const std::string& host) {
   if (const size_t dot = host.find('.'); dot != std::string::npos) addHost(host.substr(0, dot));
 }
 
+void Redaction::addListedHost(const std::string& host) {
+  if (kept_ > kMostKept) return;
+  const size_t before = names_.size();
+  addHost(host);
+  kept_ += (names_.size() - before) * (sizeof(std::string) + host.size());
+}
+
 void Redaction::collect(const Record& record) {
   listed_ = 0;
   for (const DevicePart& part : devicesOf(record)) devices_.insert(part.id);
@@ -106,7 +113,7 @@ void Redaction::collect(const Record& record) {
   add(Secret::kSerial, record.bootId);
   if (const Json& host = inventoryPart(record, "host"); host.is_object()) addHost(textAt(host, "name"));
   collectTexts(muster::toJson(record), "");
-  tooMany_ = tooMany_ || !checkListed().ok();
+  tooMany_ = tooMany_ || listed_ > kMostListed || kept_ > kMostKept;
 }
 
 }  // namespace muster

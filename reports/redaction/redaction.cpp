@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <utility>
 
 #include "reports/redaction/addresses.h"
 #include "runner/core/text.h"
@@ -17,21 +17,43 @@ namespace muster {
 namespace {
 
 constexpr int kMapSchema = 1;
-constexpr size_t kLong = 8;  ///< bytes from which a value is replaced also within a word
 
-bool isWordCharacter(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0;
+/// How many numbers the range at `at` has ("1-3": 3); `at` moves to its end.
+uint64_t rangeAt(std::string_view list, size_t& at) {
+  const auto number = [&] {
+    uint64_t value = 0;
+    for (; at < list.size() && list[at] >= '0' && list[at] <= '9'; ++at)
+      value = std::min<uint64_t>(value * 10 + static_cast<uint64_t>(list[at] - '0'), 1'000'000'000);
+    return value;
+  };
+  const uint64_t from = number();
+  if (at >= list.size() || list[at] != '-') return 1;
+  ++at;
+  return std::max(number(), from) - from + 1;
 }
 
-/// Whether `value`, found at `at`, is the whole of a word, or long enough to be no accident.
-bool stands(std::string_view text, size_t at, const std::string& value) {
-  if (value.size() >= kLong) return true;
-  const size_t end = at + value.size();
-  const bool begins = at == 0 || !isWordCharacter(text[at - 1]);
-  return begins && (end == text.size() || !isWordCharacter(text[end]));
+/// The bytes by which a host list grows at most when it is written out. Also of one that turns out to be none
+/// once many of its hosts are written: "n[1-65536]]".
+uint64_t growthOf(std::string_view list) {
+  constexpr uint64_t kDigits = 9;  // of a number at most
+  uint64_t bytes = 0, hosts = 1, length = sizeof(std::string);
+  for (size_t at = 0; at < list.size(); ++at) {
+    if (list[at] == ',') {
+      bytes += (std::exchange(hosts, 1) - 1) * std::exchange(length, sizeof(std::string));
+    } else if (list[at] != '[') {
+      ++length;
+    } else {
+      uint64_t choices = 0;
+      do choices += rangeAt(list, ++at);
+      while (at < list.size() && list[at] == ',');
+      hosts = std::min<uint64_t>(hosts * choices, kMaxHosts);
+      length += kDigits;
+    }
+  }
+  return bytes + (hosts - 1) * length;
 }
 
-/// The end of the host list that holds the bracket at `at`, and its begin.
+/// The begin and end of the host list that holds the bracket at `at`.
 std::pair<size_t, size_t> listAround(const std::string& text, size_t at) {
   constexpr std::string_view kEnds = " \t\n\r\"'=;:/";
   const size_t before = text.find_last_of(kEnds, at);
@@ -63,7 +85,7 @@ Redaction::Name& Redaction::nameFor(Secret kind, const std::string& value) {
 }
 
 void Redaction::add(Secret secret, const std::string& value) {
-  if (rules_.count(secret) > 0 && value.size() >= 2) nameFor(secret, value);
+  if (rules_.count(secret) > 0 && value.size() >= 2) nameFor(secret, value).given = true;
 }
 
 Status Redaction::take(const Json& map) {
@@ -85,6 +107,7 @@ Status Redaction::take(const Json& map) {
                         printable(known.pseudonym, 80), printable(pseudonym, 80), printable(value, 80)),
             ""};
       known.pseudonym = pseudonym;
+      known.given = known.given || known.kind != Secret::kWord;
     }
   }
   return r.status();
@@ -98,29 +121,33 @@ Json Redaction::toJson() const {
   return map;
 }
 
-const std::string& Redaction::pseudonymOf(const Name& name) const {
-  return name.same.empty() ? name.pseudonym : names_.at(name.same).pseudonym;
+size_t Redaction::wordsLeftOut() const {
+  return static_cast<size_t>(std::count_if(names_.begin(), names_.end(), [](const auto& entry) {
+    return entry.second.same.empty() && !entry.second.given;
+  }));
 }
 
-Redaction::Names::const_iterator Redaction::valueAt(std::string_view text, size_t at) const {
-  for (const size_t length : lengths_[static_cast<unsigned char>(text[at])]) {
-    const auto found = names_.find(text.substr(at, length));
-    if (found != names_.end() && stands(text, at, found->first)) return found;
-  }
-  return names_.end();
+const Redaction::Name& Redaction::mainOf(const Name& name) const {
+  return name.same.empty() ? name : names_.at(name.same);
+}
+
+bool Redaction::isReplaced(std::string_view value) const {
+  const auto found = names_.find(value);
+  return found != names_.end() && mainOf(found->second).given;
 }
 
 Status Redaction::name() {
-  listed_ = 0;
-  MUSTER_CHECK_OK(checkListed());
+  if (tooMany_) return tooManyListed();
   std::set<std::string> taken;
+  std::vector<std::string_view> values;
   for (const auto& [key, name] : names_) {
     taken.insert(name.pseudonym);
-    lengths_[static_cast<unsigned char>(key[0])].insert(key.size());
+    if (mainOf(name).given) values.push_back(key);
   }
+  matcher_ = Matcher(values);
   std::array<size_t, 5> numbers{};
   for (auto& [key, name] : names_) {
-    if (!name.same.empty()) continue;
+    if (!name.same.empty() || !name.given) continue;
     // One that is a value itself, or holds one, would be replaced again.
     while (name.pseudonym.empty()) {
       size_t& number = numbers[static_cast<size_t>(name.kind)];
@@ -141,48 +168,53 @@ Status Redaction::name() {
 
 std::string Redaction::leftIn(std::string_view whole) const {
   const std::string text = lowerCase(std::string(whole));
-  for (size_t at = 0; at < text.size(); ++at)
-    if (const auto found = valueAt(text, at); found != names_.end()) return found->second.written;
-  return "";
+  const auto lengths = matcher_.lengthsIn(text);
+  const auto found = std::find_if(lengths.begin(), lengths.end(), [](uint32_t length) { return length > 0; });
+  if (found == lengths.end()) return "";
+  return names_.at(text.substr(static_cast<size_t>(found - lengths.begin()), *found)).written;
 }
 
 Result<std::vector<std::string>> Redaction::hostsOf(std::string_view list) const {
-  if (listed_ > kMostListedHosts) return checkListed().error();
-  auto hosts = expandHostList(list);
-  if (hosts.ok()) listed_ += hosts->size();
-  return hosts;
+  listed_ += growthOf(list);
+  if (listed_ > kMostListed) return tooManyListed();
+  return expandHostList(list);
 }
 
-Status Redaction::checkListed() const {
-  if (listed_ <= kMostListedHosts && !tooMany_) return {};
-  return Error{ErrorCode::kUsage,
-               fmt::format("the host lists of a record name more than {} hosts", kMostListedHosts), ""};
+Error Redaction::tooManyListed() {
+  return {
+      ErrorCode::kUsage,
+      fmt::format("the host lists of a record name too many hosts: written out they take more than {} MiB, "
+                  "or hosts that only lists name more than {} MiB",
+                  kMostListed >> 20, kMostKept >> 20),
+      ""};
 }
 
 /// Host lists such as "n[17-20]" that hold a host are written out, so that its name can be found in them.
 std::string Redaction::expanded(const std::string& text) const {
-  std::string out = text;
-  for (size_t at = out.find('['); at != std::string::npos; at = out.find('[', at + 1)) {
-    const auto [begin, end] = listAround(out, at);
-    const auto hosts = hostsOf(std::string_view(out).substr(begin, end - begin));
+  std::string out;
+  size_t done = 0;
+  for (size_t at = text.find('['); at != std::string::npos; at = text.find('[', done)) {
+    const auto [begin, end] = listAround(text, at);
+    const std::string list = text.substr(begin, end - begin);
+    const auto hosts = hostsOf(list);
     const bool ours = hosts.ok() && std::any_of(hosts->begin(), hosts->end(), [&](const std::string& host) {
-                        return names_.count(lowerCase(host)) > 0;
+                        return isReplaced(lowerCase(host));
                       });
-    if (!ours) continue;
-    const std::string list = join(*hosts, ",");
-    out.replace(begin, end - begin, list);
-    at = begin + list.size();
+    out.append(text, done, begin - done) += ours ? join(*hosts, ",") : list;
+    done = end;
   }
-  return out;
+  return out.append(text, done);
 }
 
 std::string Redaction::replaced(const std::string& raw) const {
   const std::string text = expanded(raw), folded = lowerCase(text);
+  const auto lengths = matcher_.lengthsIn(folded);
   std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const auto found = valueAt(folded, at);
-    out += found == names_.end() ? text.substr(at, 1) : pseudonymOf(found->second);
-    at += found == names_.end() ? 1 : found->first.size();
+  for (size_t at = 0; at < text.size(); at += std::max(lengths[at], 1u)) {
+    if (lengths[at] == 0)
+      out += text[at];
+    else
+      out += mainOf(names_.at(folded.substr(at, lengths[at]))).pseudonym;
   }
   return out;
 }
@@ -205,7 +237,7 @@ std::string Redaction::leftIn(const Json& value, bool named) const {
   if (value.is_string()) return leftIn(std::string_view(value.get_ref<const std::string&>()));
   // A number is left only where it is a whole value: a serial of digits.
   if (value.is_number())
-    return names_.count(value.dump()) > 0 && value.dump().size() >= kLong ? value.dump() : "";
+    return isReplaced(value.dump()) && value.dump().size() >= Matcher::kLong ? value.dump() : "";
   if (!value.is_structured()) return "";
   for (const auto& [key, item] : value.items()) {
     if (std::string left = named && value.is_object() ? leftIn(std::string_view(key)) : ""; !left.empty())
@@ -219,7 +251,7 @@ std::string Redaction::leftIn(const Json& value, bool named) const {
 Result<Record> Redaction::apply(const Record& record, const std::string& sha256) const {
   listed_ = 0;
   Json json = replaced(muster::toJson(record), false);
-  MUSTER_CHECK_OK(checkListed());
+  if (listed_ > kMostListed) return tooManyListed();
   json.erase("mac");
   Json& run = json["run"];
   if (record.runId == runIdOf(record.node, record.started))
@@ -236,6 +268,11 @@ Result<Record> Redaction::apply(const Record& record, const std::string& sha256)
   if (const std::string left = leftIn(muster::toJson(*read), false); !left.empty())
     return Error{ErrorCode::kUsage,
                  fmt::format("\"{}\" would be left in the record; nothing was written", printable(left, 80)),
+                 ""};
+  if (const size_t size = recordText(*read).size(); size > kMaxRecordBytes)
+    return Error{ErrorCode::kUsage,
+                 fmt::format("the redacted record would have {} bytes; a record has at most {}", size,
+                             kMaxRecordBytes),
                  ""};
   return read;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/redaction/matcher.h"
 #include "runner/core/result.h"
 #include "runner/record/record.h"
 
@@ -27,7 +28,8 @@ class Redaction {
  public:
   explicit Redaction(std::set<Secret> rules) : rules_(std::move(rules)) {}
 
-  /// The pseudonyms of an earlier redaction; toJson() wrote them.
+  /// The pseudonyms of an earlier redaction; toJson() wrote them. Its words are replaced only once they are
+  /// added again, by the same pseudonyms.
   Status take(const Json& map);
   void addWord(const std::string& word) { add(Secret::kWord, word); }
   /// Finds the values in a record: its node and those of its groups, serials, UUIDs and machine ids of the
@@ -42,10 +44,13 @@ class Redaction {
   /// The first value that stands in `text`; empty: none does.
   [[nodiscard]] std::string leftIn(std::string_view text) const;
   [[nodiscard]] Json toJson() const;
+  /// How many words of the map were not added again, so are not replaced.
+  [[nodiscard]] size_t wordsLeftOut() const;
 
  private:
   void add(Secret secret, const std::string& value);
   void addHost(const std::string& host);
+  void addListedHost(const std::string& host);
   void collectTexts(const Json& value, const std::string& key);
   void addUser(const std::string& user);
   void collectUsers(const std::string& text);
@@ -58,27 +63,29 @@ class Redaction {
     std::string written;    ///< as it was first seen
     std::string pseudonym;  ///< empty until name()
     Secret kind = Secret::kWord;
-    std::string same;  ///< the key of the value of which this is another writing; empty: of none
+    std::string same;    ///< the key of the value of which this is another writing; empty: of none
+    bool given = false;  ///< not a word that only the map has
   };
   using Names = std::map<std::string, Name, std::less<>>;
   /// The name of `value`, whatever its writing; a new one if it was not known.
   Name& nameFor(Secret kind, const std::string& value);
-  [[nodiscard]] const std::string& pseudonymOf(const Name& name) const;
-  /// The longest value that stands in `text`, in small letters, at `at`, or names_.end().
-  [[nodiscard]] Names::const_iterator valueAt(std::string_view text, size_t at) const;
+  [[nodiscard]] const Name& mainOf(const Name& name) const;
+  /// Whether `value`, in small letters, is to be replaced.
+  [[nodiscard]] bool isReplaced(std::string_view value) const;
 
-  /// The hosts of a list. Beyond kMostListedHosts for all lists of a record, name() or apply() fails.
+  /// The hosts of a list. Beyond the bounds, name() or apply() fails.
   [[nodiscard]] Result<std::vector<std::string>> hostsOf(std::string_view list) const;
+  static Error tooManyListed();
 
-  static constexpr size_t kMostListedHosts = 2'000'000;
-  [[nodiscard]] Status checkListed() const;
-  mutable size_t listed_ = 0;  ///< hosts of this record's lists: a few bytes name 65,536
-  bool tooMany_ = false;       ///< in a record that was collected
+  static constexpr size_t kMostListed = 64 << 20;  ///< bytes that the lists of one record grow by
+  static constexpr size_t kMostKept = 8 << 20;     ///< bytes of hosts that lists added to names_
+  mutable uint64_t listed_ = 0;
+  size_t kept_ = 0;
+  bool tooMany_ = false;  ///< in the records that were collected
   std::set<Secret> rules_;
   Names names_;                    ///< by the value in small letters
   std::set<std::string> devices_;  ///< ids such as "gpu3", which are no names of hosts
-  /// Lengths of the values that begin with a character, the longest first.
-  std::array<std::set<size_t, std::greater<>>, 256> lengths_;
+  Matcher matcher_;                ///< of the values that are replaced
 };
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 // `muster redact`: records without the names of hosts, parts, addresses and users.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -39,16 +38,13 @@ Status checkMapPlace(const RedactOptions& options) {
                "--map " + options.map.string()};
 }
 
-/// An earlier map, which nobody else could have read.
+/// An earlier map, which nobody else could have read or written.
 Status takeMap(const fs::path& path, Redaction& redaction) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return {};
-  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return Error{ErrorCode::kUsage,
-                 fmt::format("others can read it (mode {:04o}); chmod 600 it", info.st_mode & 07777),
-                 path.string()};
-  MUSTER_TRY(const std::string text, readFile(path, kMostMapBytes));
-  MUSTER_TRY(const Json json, parseJson(text));
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(path, error))) return {};
+  auto text = readPrivateFile(path, kMostMapBytes);
+  if (!text.ok()) return std::move(text).error().context("reading the map, which is as secret as a key");
+  MUSTER_TRY(const Json json, parseJson(*text));
   return redaction.take(json).context("reading the map " + path.string());
 }
 
@@ -134,6 +130,9 @@ Result<int> redactCommand(const RedactOptions& options) {
   printText("{} redacted into {}; {} tells who is who: keep it to yourself\n",
             files.size() == 1 ? "1 record" : fmt::format("{} records", files.size()), options.out.string(),
             options.map.string());
+  if (const size_t words = redaction.wordsLeftOut(); words > 0)
+    printText("note: {} of the map not replaced; name them by --word to replace them\n",
+              words == 1 ? "1 word" : fmt::format("{} words", words));
   return kExitAccepted;
 }
 

@@ -79,6 +79,12 @@ TEST(Addresses, AreNothingThatOnlyLooksAlike) {
     EXPECT_THAT(addressesIn(text), IsEmpty()) << text;
 }
 
+TEST(Addresses, AreSearchedWithinTheirWord) {
+  std::string text;
+  while (text.size() < 5'000'000) text += "q2q 2q ";  // each digit goes on as a word: no address
+  EXPECT_THAT(addressesIn(text + "fe80::1"), ElementsAre("fe80::1"));
+}
+
 TEST(Addresses, AndIdsHaveOtherWritings) {
   EXPECT_THAT(otherWritings("0C-42-a1-12-34-56"),
               UnorderedElementsAre("0c:42:a1:12:34:56", "0c42.a112.3456", "0c42:a112:3456", "0c42a1123456"));

@@ -306,25 +306,97 @@ TEST(Redaction, KeepsACommandToRunAgain) {
   EXPECT_EQ(redacted->stages[1].ranks[0].rerun.find("n17"), std::string::npos);
 }
 
+/// The record of the node n17 with this part in its inventory, redacted.
+Result<Record> redactedWith(const std::string& key, const Json& part) {
+  Record record = smallRecord();
+  record.node = "n17";
+  record.inventory["host"]["name"] = record.node;
+  record.inventory["host"][key] = part;
+  Redaction redaction(kAll);
+  redaction.collect(record);
+  const Status named = redaction.name();
+  if (!named.ok()) return named.error();
+  return redaction.apply(record, sha256Hex(""));
+}
+
 /// A few bytes of a list stand for 65,536 names: a record of a megabyte would become one of many gigabytes.
 TEST(Redaction, RefusesListsBeyondABound) {
-  const auto redacted = [](const char* key, int lists) {
-    Record record = healthyRecord();
-    record.node = "n17";
-    record.inventory["host"]["name"] = record.node;
-    for (int i = 0; i < lists; ++i) record.inventory["host"][key].push_back("n[0-65535]");
-    Redaction redaction(kAll);
-    redaction.collect(record);
-    const Status named = redaction.name();
-    if (!named.ok()) return Result<Record>(named.error());
-    return redaction.apply(record, sha256Hex(""));
-  };
   for (const char* key : {"note", "x_nodelist"}) {
-    EXPECT_TRUE(redacted(key, 3).ok()) << key;
-    const auto many = redacted(key, 2000);
+    EXPECT_TRUE(redactedWith(key, Json(3, "n[0-65535]")).ok()) << key;
+    const auto many = redactedWith(key, Json(2000, "n[0-65535]"));
     ASSERT_FALSE(many.ok()) << key;
-    EXPECT_NE(many.error().text().find("name more than 2000000 hosts"), std::string::npos)
+    EXPECT_NE(many.error().text().find("they take more than 64 MiB"), std::string::npos)
         << many.error().text();
+  }
+}
+
+/// Bytes count, not hosts; also of text that is no list once its first hosts were written out.
+TEST(Redaction, RefusesListsOfLongNames) {
+  const std::string name(240, 'x');
+  for (const std::string& list : {"n[1-65536]" + name, "n[1-65536]]" + name, std::string("n[1-65536-")}) {
+    const auto many = redactedWith("note", Json(40, list));
+    ASSERT_FALSE(many.ok()) << list;
+    EXPECT_NE(many.error().text().find("name too many hosts"), std::string::npos) << many.error().text();
+  }
+  EXPECT_FALSE(redactedWith("nodelist", name + "n[1-65536]").ok());  // would be kept
+}
+
+TEST(Redaction, RefusesARecordThatWouldBeTooLarge) {
+  const auto large = redactedWith("note", Json(1'500'000, "n17"));
+  ASSERT_FALSE(large.ok());
+  EXPECT_NE(large.error().text().find("a record has at most 16777216"), std::string::npos)
+      << large.error().text();
+}
+
+TEST(Redaction, ReadsAListOnce) {
+  for (const std::string& text : {std::string(5'000'000, '['), "n[17] " + std::string(5'000'000, '[')}) {
+    const auto redacted = redactedWith("note", text);
+    ASSERT_TRUE(redacted.ok()) << redacted.error().text();
+    EXPECT_EQ(redacted->inventory["host"]["note"].get<std::string>().find("n17"), std::string::npos);
+  }
+}
+
+/// Texts made of names, lists and parts of them.
+TEST(Redaction, LeavesNoNameOfAList) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    Names names(seed);
+    const std::vector<std::string> hosts = {names.host(), names.host(), names.host()};
+    std::vector<std::string> parts = {"[", "]", ",", " ", "-", ":", "[1-3]", "x[", "[7,9-11]", "a"};
+    for (const std::string& host : hosts) {
+      const size_t digit = host.find_first_of("0123456789");
+      const size_t end = std::min(host.find_first_not_of("0123456789", digit), host.size());
+      parts.push_back(host);
+      parts.push_back(" " + host.substr(0, digit) + "[" + host.substr(digit, end - digit) + ",3-5]" +
+                      host.substr(end));
+    }
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += parts[names.number(parts.size())];
+    const auto redacted = redactedWith("x", {{"nodelist", join(hosts, ",")}, {"note", text}});
+    ASSERT_TRUE(redacted.ok()) << redacted.error().text();
+    const std::string note = redacted->inventory["host"]["x"]["note"];
+    for (const std::string& host : hosts) EXPECT_FALSE(standsIn(note, host)) << host << " in " << note;
+  }
+}
+
+TEST(Redaction, ReplacesWordsOfAMapOnlyOnceTheyAreAddedAgain) {
+  const Json map = {{"redaction_schema", 1}, {"word", {{"Falcon", "word0007"}, {"gemm", "pass"}}}};
+  Record record = smallRecord();
+  record.environment["NOTE"] = "falcon eagle";
+  for (const bool again : {true, false}) {
+    auto rules = kAll;
+    rules.insert(Secret::kWord);
+    Redaction redaction(rules);
+    ASSERT_TRUE(redaction.take(map).ok());
+    redaction.collect(record);
+    if (again) redaction.addWord("falcon");
+    redaction.addWord("eagle");
+    ASSERT_TRUE(redaction.name().ok());
+    const auto redacted = redaction.apply(record, sha256Hex(""));
+    ASSERT_TRUE(redacted.ok()) << redacted.error().text();
+    EXPECT_EQ(redacted->environment.at("NOTE"), again ? "word0007 word0001" : "falcon word0001");
+    EXPECT_EQ(redaction.wordsLeftOut(), again ? 1U : 2U);
+    EXPECT_EQ(redaction.toJson()["word"],
+              Json({{"eagle", "word0001"}, {"Falcon", "word0007"}, {"gemm", "pass"}}));
   }
 }
 
