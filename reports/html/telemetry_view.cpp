@@ -85,7 +85,8 @@ bool varies(const SeriesList& list) {
 
 using Bands = std::vector<std::pair<double, double>>;
 
-/// Stretches in which a device of the stage was throttled, joined where they touch. The power limit throttles
+/// Stretches in which a device of the stage was throttled, joined where a plot shows no gap: each plot has
+/// them all. The power limit throttles
 /// every device under full load and is left out.
 Bands throttleBands(const StageRecord& stage) {
   Bands all;
@@ -96,9 +97,11 @@ Bands throttleBands(const StageRecord& stage) {
       if (series.value[i] > series.value[i - 1]) all.emplace_back(series.time[i - 1], series.time[i]);
   }
   std::sort(all.begin(), all.end());
+  constexpr double kPixels = 600;  // of a plot
+  const double pixel = all.empty() ? 0 : (all.back().second - all.front().first) / kPixels;
   Bands bands;
   for (const auto& band : all) {
-    if (bands.empty() || band.first > bands.back().second)
+    if (bands.empty() || band.first > bands.back().second + pixel)
       bands.push_back(band);
     else
       bands.back().second = std::max(bands.back().second, band.second);
