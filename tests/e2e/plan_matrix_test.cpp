@@ -283,12 +283,15 @@ constexpr Planted kPlanted[] = {
     {"h100x8-cluster-slow-rail", "cluster", 8, 1, "ring.culprits", "node sim-node-0004, rail 6"},
     {"h100x8-cluster-slow-uplink", "cluster", 8, 1, "ring.culprits", "link sim-node-0003 - sim-node-0004"},
     {"h100x8-corrupt-sum", "compact", 1, 1, "collective.collective_first_fault", "from rank 6"},
+    {"h100x8-corrupt-sum", "node-full", 1, 1, "collective.collective_first_fault", "from rank 6"},
     {"h100x8-ecc-burst", "node-quick", 1, 1, "env.ecc_uncorrected", "gpu2"},
     {"h100x8-hang", "node-quick", 1, 3, "rank 3", "gpu3"},
+    {"h100x8-hca-slow", "node-full", 1, 1, "rdma.line_rate_share", "mlx5_5/1"},
     {"h100x8-hca-slow", "rdma", 1, 1, "rdma.line_rate_share", "mlx5_5/1"},
     {"h100x8-link-down", "node-quick", 1, 1, "env.rdma_link_downed", "mlx5_3/1"},
     {"h100x8-missing-gpu", "node-quick", 1, 1, "env.device_count", "7"},
     {"h100x8-one-slow-gpu", "node-quick", 1, 1, "compute.gemm_throughput", "gpu5"},
+    {"h100x8-pcie-x8", "idle-hourly", 1, 1, "memory.host_to_device_bandwidth", "gpu3"},
     {"h100x8-pcie-x8", "node-quick", 1, 1, "memory.host_to_device_bandwidth", "gpu3"},
     {"h100x8-silent-corruption", "node-quick", 1, 1, "compute.gemm_repeat_mismatches", "gpu4"},
     {"h100x8-slow-peer", "node-quick", 1, 1, "memory.peer_bandwidth", "gpu5"},
@@ -344,6 +347,44 @@ TEST(PlanMatrix, EveryScenarioComesToItsOutcomeAndNamesItsFault) {
   for (const std::string& name : stemsIn(plansDir() / "scenarios", ".toml"))
     EXPECT_EQ(known.count(name) > 0, name.find("healthy") == std::string::npos)
         << name << ": its outcome is not stated";
+}
+
+/// Every setting is named that NCCL did not take, and so are the sockets.
+TEST(PlanMatrix, A4RejectsAnImageWithoutGib) {
+  const TempDir dir;
+  const auto out = dir.path() / "run";
+  const auto result = runMuster({"run", plan("a4-gke.toml"), "--simulate", scenario("a4x8-cluster-no-gib"),
+                                 "--nodes", "2", "--plain", "--out", out.string()});
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  std::set<std::string> failing;
+  for (const Verdict& verdict : verdictsOf(recordIn(out / "sim-node-0000"), Outcome::kFail))
+    failing.insert(verdict.metric);
+  for (const char* metric : {"collective.unconfirmed_settings", "collective.transport",
+                             "collective.large_message_bus_bandwidth", "collective.gpudirect_rdma"})
+    EXPECT_EQ(failing.count(metric), 1u) << metric << result.out;
+}
+
+/// Neither the plan nor a profile's name makes it a tested GPU.
+TEST(PlanMatrix, NeverAcceptsAGpuOfAnotherVendor) {
+  const TempDir dir;
+  std::string text = readWhole(scenario("h100x8-healthy"));
+  text.replace(text.find("10de:2330"), 9, "1002:74a1");
+  const auto file = dir.write("amd.toml", text).string();
+  std::string allowing = readWhole(plan("node-quick.toml"));
+  allowing.replace(allowing.find("name = "), 0, "allow_unknown_sku = true\n");
+  copyIncluded(".", dir.path());
+  for (const std::vector<std::string>& options : {std::vector<std::string>{plan("node-quick.toml")},
+                                                  {plan("node-quick.toml"), "--sku", "h100-sxm5-80gb"},
+                                                  {dir.write("allowing.toml", allowing).string()}}) {
+    std::vector<std::string> words = {"run",   "--simulate",
+                                      file,    "--plain",
+                                      "--out", (dir.path() / std::to_string(options.size())).string()};
+    words.insert(words.end(), options.begin(), options.end());
+    const auto result = runMuster(words);
+    EXPECT_TRUE(result.exitCode == 1 || result.exitCode == 3) << result.exitCode << result.out << result.err;
+    EXPECT_NE(result.out.find("unknown vendor"), std::string::npos) << result.out;
+    fs::remove_all(dir.path() / std::to_string(options.size()));
+  }
 }
 
 }  // namespace
