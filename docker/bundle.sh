@@ -18,7 +18,8 @@ find_libraries() {
   local kind name tags path
   kind=$(readelf --file-header "$tree/bin/muster" | sed -n 's/^ *Machine: *//p')
   if [[ $kind = AArch64 && $(uname -m) != aarch64 ]]; then
-    for path in /usr/lib/aarch64-linux-gnu/*.so.*; do where[${path##*/}]=$path; done
+    # libgloo lies beside the folders of architectures.
+    for path in /usr/lib/libgloo.so.* /usr/lib/aarch64-linux-gnu/*.so.*; do where[${path##*/}]=$path; done
     return
   fi
   [[ $kind != *X86-64 ]] || kind=x86-64
