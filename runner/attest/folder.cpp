@@ -21,7 +21,6 @@ namespace {
 
 constexpr size_t kMostFiles = 1'000'000;
 constexpr size_t kDeepest = 32;
-constexpr off_t kDiskBlock = 512;  // bytes that st_blocks counts in
 constexpr int kReadOnly = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 /// Blocks beyond this are named as a whole, with no search for the one changed byte.
 constexpr uint64_t kLargestSearched = 64ull << 20;
@@ -29,6 +28,20 @@ constexpr uint64_t kLargestSearched = 64ull << 20;
 Error cannotRead(const std::string& name, int error) {
   return {error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUsage, "cannot read it: " + errnoText(error),
           name};
+}
+
+constexpr uint64_t kSmall = 64 << 20;
+
+uint64_t bytesOnDisk(const struct stat& info) {
+  constexpr uint64_t kBlock = 512;  // what st_blocks counts
+  return static_cast<uint64_t>(info.st_blocks) * kBlock;
+}
+
+/// Holes that cost their maker nothing could keep whoever reads them busy for years. Whatever holds something
+/// stays far from that, compressed by its file system, too.
+bool isHollow(uint64_t bytes, uint64_t onDisk) {
+  constexpr uint64_t kMostTimes = 1000;
+  return bytes > kSmall && bytes / kMostTimes > onDisk;
 }
 
 struct CloseFolder {
@@ -41,6 +54,11 @@ class Walk {
  public:
   Result<FolderList> below(int folder) {
     MUSTER_CHECK_OK(visit(folder, "", 0));
+    if (isHollow(bytes_, onDisk_))
+      return Error{ErrorCode::kUsage,
+                   fmt::format("its files have {} bytes, of which the disk holds {}; no run is so sparse",
+                               bytes_, onDisk_),
+                   ""};
     leaveOutWorkingFiles();
     std::sort(list_.files.begin(), list_.files.end(),
               [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -77,6 +95,10 @@ class Walk {
                           : Status(cannotRead(file.name, errno));
     }
     file.bytes = static_cast<uint64_t>(file.seen.st_size);
+    if (file.bytes <= kSmall) {  // larger ones are refused one by one
+      bytes_ += file.bytes;
+      onDisk_ += bytesOnDisk(file.seen);
+    }
     if (!S_ISREG(file.seen.st_mode))
       list_.strange.push_back(fmt::format(
           "{} is {}", file.name, S_ISLNK(file.seen.st_mode) ? "a symbolic link" : "no regular file"));
@@ -107,6 +129,7 @@ class Walk {
   }
 
   FolderList list_;
+  uint64_t bytes_ = 0, onDisk_ = 0;  ///< of all small files
 };
 
 /// Calls `take(piece)` for the first `limit` bytes of an open file; 0 or errno.
@@ -140,13 +163,6 @@ class Sha256 {
  private:
   sha256_ctx context_{};
 };
-
-/// A file that costs its maker nothing could keep whoever reads it busy for years. Whatever holds something
-/// stays far from that, compressed by its file system, too.
-bool isHollow(const struct stat& info) {
-  constexpr off_t kSmall = 64 << 20, kMostTimes = 1000;
-  return info.st_size > kSmall && info.st_size / kMostTimes > info.st_blocks * kDiskBlock;
-}
 
 std::string rangeText(const ByteRange& range) {
   return range.end - range.begin == 1 ? fmt::format("byte {}", range.begin)
@@ -188,10 +204,10 @@ Result<Fd> Folder::openFile(const std::string& name) const {
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) return cannotRead(name, errno);
   if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kUsage, "is no regular file", name};
-  if (isHollow(info))
+  if (isHollow(static_cast<uint64_t>(info.st_size), bytesOnDisk(info)))
     return Error{ErrorCode::kUsage,
                  fmt::format("has {} bytes, of which the disk holds {}; no file of a run is so sparse",
-                             info.st_size, info.st_blocks * kDiskBlock),
+                             info.st_size, bytesOnDisk(info)),
                  name};
   return file;
 }

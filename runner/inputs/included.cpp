@@ -2,6 +2,7 @@
 // See included.h.
 #include "runner/inputs/included.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -173,16 +174,22 @@ Result<std::string> InputText::readBelow(const std::string& path) const {
                  fmt::format("{} is a link to {}; expected a file below {}", (folder / path).string(),
                              printable(real.string(), 200), folder.string()),
                  ""};
-  // Messages quote what stands there: the file must be no more secret than the one that includes it.
+  // Messages quote what stands there: the file must be no more secret than the one that includes it. Asked of
+  // the file that is read, wherever a link leads by now.
+  const Fd fd(open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  const std::string opened = fmt::format("/proc/self/fd/{}", fd.get());
   struct stat own {
   }, info{};
-  const bool isPublic = stat(real.c_str(), &info) == 0 && (info.st_mode & S_IROTH) != 0;
-  if (!isPublic && (stat(path_.c_str(), &own) != 0 || own.st_uid != info.st_uid))
+  const bool isThere =
+      fd.valid() && fstat(fd.get(), &info) == 0 && fs::read_symlink(opened, error) == real && !error;
+  const bool isPublic = isThere && (info.st_mode & S_IROTH) != 0;
+  if (!isPublic && (!isThere || stat(path_.c_str(), &own) != 0 || own.st_uid != info.st_uid))
     return Error{ErrorCode::kUsage,
-                 fmt::format("{} belongs to another user than {}, and not everybody may read it",
+                 fmt::format("{} cannot be read, or belongs to another user than {} and not everybody may "
+                             "read it",
                              real.string(), path_.string()),
                  ""};
-  auto text = readFile(real, limit_);
+  auto text = readFile(opened, limit_);
   if (text.ok()) return text;
   return Error{ErrorCode::kUsage,
                fmt::format("cannot read {}: {}", (folder / path).string(), text.error().message), ""};

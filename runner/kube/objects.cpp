@@ -107,7 +107,10 @@ JobInfo jobFrom(const Json& json) {
   job.name = textAt(json, "/metadata/name");
   job.node = textAt(json, meta("annotations", kNodeAnnotation));
   job.run = textAt(json, meta("labels", kRunLabel));
-  job.jobSet = textAt(json, meta("labels", "jobset.sigs.k8s.io/jobset-name"));
+  // Labels are anybody's, the owner of a Job is told by whoever made it.
+  if (textAt(json, "/kind") == "Job")
+    for (const Json& owner : valueAt(json, "/metadata/ownerReferences"))
+      if (textAt(owner, "/kind") == "JobSet") job.jobSet = textAt(owner, "/name");
   job.round = wholeNumber(textAt(json, meta("labels", kRoundLabel)));
   job.changed = timeOf(textAt(json, "/metadata/creationTimestamp"));
   for (const char* type : {"Complete", "Failed"}) {

@@ -271,6 +271,8 @@ TEST_F(SlurmSubmit, TakesAReferenceForNoFileOfThisFolder) {
               HasSubstr("docker://registry.example/muster"));
   EXPECT_THAT(imageOf("registry.example/muster:1", "apptainer").err,
               HasSubstr("the container image belongs to user"));
+  EXPECT_THAT(imageOf("oci-archive:///shared/x.tar", "apptainer").err,
+              HasSubstr("root cannot check whose an image of oci-archive is"));
   EXPECT_THAT(imageOf("later.sif").out, HasSubstr((here / "later.sif").string()));
   ASSERT_EQ(chown(here.c_str(), kOtherUser, kOtherUser), 0);
   EXPECT_THAT(imageOf("later.sif").err, HasSubstr("the container image belongs to user"));

@@ -33,6 +33,15 @@ Run runAt(const Statement& row) {
   return run;
 }
 
+/// What the figures of one run may take in memory: those of eight GPUs take two megabytes.
+constexpr size_t kMostPointBytes = size_t{256} << 20;
+
+size_t bytesOf(const Point& p) {
+  const FigureName& f = p.figure;
+  return sizeof p + f.stage.size() + f.caseId.size() + f.metric.size() + f.unit.size() + f.labels.size() +
+         p.device.name.size() + p.device.serial.size();
+}
+
 FigureName figureAt(const Statement& row) {
   FigureName figure{row.integer(0), row.text(1), row.text(2), row.text(3), row.text(4), row.text(5), {}};
   const auto direction = directionFromName(row.text(6));
@@ -136,12 +145,20 @@ Result<std::vector<Point>> Store::pointsOf(const Run& run) {
   MUSTER_CHECK_OK(unpackValues(select.blob(1), places.size(), medians));
   MUSTER_CHECK_OK(unpackValues(select.blob(2), places.size(), cvs));
   MUSTER_TRY(const auto counts, unpackCounts(select.blob(3), places.size()));
+  size_t bytes = 0;
   for (size_t i = 0; i < places.size(); ++i) {
     const auto name = byNumber.find(places[i].key);
     if (name == byNumber.end()) continue;
     const auto place = static_cast<size_t>(places[i].device);
     points.push_back(
         {*name->second, places[i].device < 0 ? Device{} : devices[place], counts[i], medians[i], cvs[i]});
+    // Each point has copies of the texts.
+    bytes += bytesOf(points.back());
+    if (bytes > kMostPointBytes)
+      return Error{
+          ErrorCode::kCorrupt,
+          fmt::format("the figures of run {} take more than {} MiB", run.number, kMostPointBytes >> 20),
+          database_.path().string()};
   }
   std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
     const auto key = [](const Point& p) {

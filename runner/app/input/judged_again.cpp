@@ -53,6 +53,18 @@ Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext conte
   return {};
 }
 
+/// What the verdicts of all stages may take in memory: those of eight GPUs take ten megabytes.
+constexpr size_t kMostVerdictBytes = size_t{256} << 20;
+
+size_t bytesOf(const std::vector<Verdict>& verdicts) {
+  size_t bytes = 0;
+  for (const Verdict& v : verdicts) {
+    bytes += sizeof v + v.detail.size() + v.limitText.size() + v.observedText.size() + v.remedy.size();
+    if (v.expectation) bytes += v.expectation->source.size() + v.expectation->remedy.size();
+  }
+  return bytes;
+}
+
 void decideAgain(Record& record, const Accounting& accounting) {
   DecisionInput input;
   input.accounting = accounting;
@@ -152,9 +164,17 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   const WaivedNode node = waivedNode(record);
   PredicateTime time{PredicateTime::kOfReader};
   const size_t devices = record.inventory.value("devices", Json::array()).size();
-  for (StageRecord& stage : record.stages)
+  size_t bytes = 0;
+  for (StageRecord& stage : record.stages) {
     MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, contextOf(stage, devices, context),
                                waivers, node, time, accounting));
+    bytes += bytesOf(stage.verdicts);
+    if (bytes > kMostVerdictBytes)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("judged again, the check results of its stages take more than {} MiB",
+                               kMostVerdictBytes >> 20),
+                   stage.name};
+  }
   if (auto unmatched = settleWaivers(record, waivers)) {
     addTo(accounting, unmatched->accounting);
     record.stages.push_back(std::move(unmatched->record));

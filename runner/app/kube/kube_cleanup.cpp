@@ -63,6 +63,8 @@ Result<int> kubeCleanup(const KubeOptions& o) {
               !kept.empty() ? "kept: " + kept
                             : fmt::format("{} objects {}", run.objects.size(),
                                           o.apply ? "removed" : "would be removed"));
+    if (kept.empty())
+      for (const std::string& object : run.objects) printText("    {}\n", object);
   }
   if (runs.empty()) printText("no runs of muster in this namespace\n");
   return kExitAccepted;

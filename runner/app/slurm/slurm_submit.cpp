@@ -54,6 +54,21 @@ Result<int> gpusOf(const std::vector<std::string>& nodes, const slurm::Nodes& kn
                "--nodes"};
 }
 
+/// "oci-archive" of "oci-archive:/shared/x.tar"; empty for paths.
+std::string transportOf(const std::string& image) {
+  const size_t colon = image.find(':');
+  if (colon == std::string::npos) return "";
+  const std::string word = image.substr(0, colon);
+  return word.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos ? word : "";
+}
+
+/// Whether Apptainer fetches the image from a registry.
+bool isRemote(const std::string& image) {
+  static const std::set<std::string> kRegistries = {"docker", "oras", "library", "shub", "https"};
+  const std::string transport = transportOf(image);
+  return kRegistries.count(transport) > 0 && image.compare(transport.size(), 3, "://") == 0;
+}
+
 Status chooseRuntime(SlurmOptions& o) {
   slurm::JobSettings& jobs = o.jobs;
   jobs.runtime = "none";
@@ -70,7 +85,14 @@ Status chooseRuntime(SlurmOptions& o) {
   const fs::path image(text);
   const bool file = marked && (image.extension() == ".sif" || fs::is_directory(image, error));
   jobs.runtime = o.runtime != "auto" ? o.runtime : file ? "apptainer" : "pyxis";
-  if (!marked && (jobs.runtime == "pyxis" || text.find("://") != std::string::npos)) return {};
+  if (!marked && (jobs.runtime == "pyxis" || isRemote(text))) return {};
+  if (const std::string transport = transportOf(text); !marked && !transport.empty()) {
+    if (geteuid() != 0) return {};
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("root cannot check whose an image of {} is; name a .sif file or a directory", transport),
+        "--container-image"};
+  }
   // A relative path would be looked up where the job starts. The image may exist on the nodes only.
   jobs.image = fs::absolute(image).lexically_normal().string();
   if (geteuid() != 0) return {};  // who names a colleague's image trusts it

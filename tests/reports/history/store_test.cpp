@@ -40,6 +40,22 @@ TEST_F(HistoryStore, GivesBackWhatWasKept) {
   EXPECT_EQ(store.deviations(*run)->front().outcome, "warn");
 }
 
+/// A figure's long name many times: ten megabytes could become all memory.
+TEST_F(HistoryStore, BoundsWhatTheFiguresOfARunTake) {
+  fleet::NodeSummary summary = node(3);
+  fleet::FigureKey key;
+  key.stage = "gemm";
+  key.caseId = std::string(100'000, 'x');
+  key.metric = "compute.gemm_throughput";
+  summary.figures.front().key = names_.figures.number("long", [&] { return key; });
+  summary.figures.resize(3000, summary.figures.front());
+  Store store = open();
+  ASSERT_TRUE(add(store, summary));
+  const auto points = store.pointsOf(*store.find("1"));
+  ASSERT_FALSE(points.ok());
+  EXPECT_THAT(points.error().text(), HasSubstr("take more than 256 MiB"));
+}
+
 TEST_F(HistoryStore, KeepsTheSameRecordOnce) {
   Store store = open();
   EXPECT_TRUE(add(store, node(3)));

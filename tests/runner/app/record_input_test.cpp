@@ -7,6 +7,9 @@
 
 #include <string>
 
+#include "runner/app/input/judged_again.h"
+#include "runner/record/evidence_json.h"
+
 namespace muster {
 namespace {
 
@@ -39,6 +42,43 @@ TEST(RecordInput, EvaluatesTheMostUsedPlanFirstAndNoMoreThanItsTimeAllows) {
     ASSERT_EQ(records.quarantined.size(), 1u);
     EXPECT_EQ(records.quarantined[0].node, "n0");
     EXPECT_THAT(records.quarantined[0].reason, HasSubstr("its plan was not evaluated"));
+  }
+}
+
+/// Every limit judges every device: a small record can ask for all memory, stage by stage.
+TEST(RecordInput, BoundsTheCheckResultsOfAllStagesTogether) {
+  StageEvidence evidence;
+  evidence.ends.emplace_back();
+  evidence.ends.front().caseId = "gemm";
+  evidence.caseMetrics["gemm"] = {"compute.gemm_throughput"};
+  Measurement measured;
+  measured.metric = "compute.gemm_throughput";
+  measured.unit = "FLOP/s";
+  measured.caseId = "gemm";
+  measured.samples = {1};
+  StageRecord stage;
+  for (int i = 0; i < 80; ++i) {
+    measured.device = "gpu" + std::to_string(i);
+    stage.measurements.push_back(measured);
+    Expectation limit;
+    limit.metric = measured.metric;
+    limit.unit = measured.unit;
+    limit.limit = i;
+    limit.origin = "plan";
+    limit.source = std::string(4000, 's');
+    evidence.expectations.push_back(limit);
+  }
+  stage.evidence = evidenceToJson(evidence);
+  Record record;
+  record.inventory = {{"devices", Json::array()}};
+  for (const int stages : {1, 20}) {
+    record.stages.assign(static_cast<size_t>(stages), stage);
+    const auto again = judgedAgain(record, "", {}, {});
+    ASSERT_EQ(again.ok(), stages == 1) << again.error().text();
+    if (!again.ok())
+      EXPECT_THAT(again.error().text(), HasSubstr("take more than 256 MiB"));
+    else
+      EXPECT_GE(again->stages[0].verdicts.size(), 6000u);
   }
 }
 
