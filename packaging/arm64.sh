@@ -89,8 +89,9 @@ enter() {
   fi
   register_qemu
   mkdir -p "$root/src" "$root/build"
+  mount --bind "$root" "$root" # tests make mount namespaces of their own, whose root must be a mount
   mount --rbind "$sources" "$root/src"
-  mount --rbind "$folder" "$root/build"
+  mount --bind "$folder" "$root/build"
   for mounted in proc sys dev; do mount --rbind "/$mounted" "$root/$mounted"; done
 }
 
