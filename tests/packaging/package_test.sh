@@ -27,6 +27,18 @@ expect() {
   echo "ok: $*"
 }
 
+# ranks_start WHAT: false where NO_RANKS says why an emulator starts none; then WHAT is shown as not run.
+ranks_start() {
+  [ -n "${NO_RANKS:-}" ] || return 0
+  echo "NOT RUN: $1: $NO_RANKS"
+  return 1
+}
+
+# run_plan MUSTER PLANS FOLDER: a plan ends with a report.
+run_plan() {
+  if ranks_start "$1 run"; then expect report.html "$1" run "$2/environment.toml" --out "$3"; fi
+}
+
 # Of everything in the root, names, modes, types and sizes; not what dpkg itself keeps of its work.
 state_of_root() {
   (cd "$root" && find . -xdev \( -path ./var/lib/dpkg -o -path ./var/log -o -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp \) -prune -o -type d -printf '%p %m %y\n' -o -printf '%p %m %y %s\n' | sort)
@@ -59,7 +71,7 @@ check_archive() {
   mkdir "$root/opt/muster"
   tar -xzf "$work"/first/*.tar.gz --strip-components=1 -C "$root/opt/muster"
   expect "muster 0." /opt/muster/bin/muster --version
-  expect report.html /opt/muster/bin/muster run /opt/muster/share/muster/plans/environment.toml --out /tmp/unpacked
+  run_plan /opt/muster/bin/muster /opt/muster/share/muster/plans /tmp/unpacked
   for name in share/muster/plans/skus/h100-sxm5-80gb.toml share/man/man1/muster-slurm-submit.1.gz share/doc/muster/LICENSE share/muster/data/set lib/muster/reverify; do
     [ -s "$root/opt/muster/$name" ] || fail "the archive lacks $name"
   done
@@ -119,7 +131,7 @@ check_package() {
   [ ! -e "$root/usr/share/muster/gone-in-the-next-version" ] || fail "the upgrade left a file of the old version"
   grep -q '^MUSTER_KEEP=3$' "$root/etc/default/muster" || fail "the upgrade overwrote the settings"
   expect "muster 0." muster --version
-  expect report.html muster run /usr/share/muster/plans/environment.toml --out /tmp/installed
+  run_plan muster /usr/share/muster/plans /tmp/installed
   if in_root dpkg --verify muster | grep -v ' c /etc/default/muster$'; then fail "dpkg --verify finds changed files (above)"; fi
   # shellcheck disable=SC2016  # for the shell in the root
   expect judge bash -c 'source /usr/share/bash-completion/completions/muster; COMP_WORDS=(muster ju); COMP_CWORD=1; _muster; echo "${COMPREPLY[@]}"'
@@ -151,11 +163,13 @@ check_reverify() {
   smi='echo 4711' && reverify 0 "GPUs are in use by process 4711; nothing was run"
   smi='echo "no driver"; exit 9' && reverify 3 "nvidia-smi failed; nothing was run"
   [ ! -e "$runs" ] || fail "reverify ran although the node was not idle"
-  smi=true && reverify 0 "report.html"
-  sleep 1 # runs are named by the second
-  reverify 0 "report.html"
-  [ "$(find "$runs" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ] || fail "MUSTER_KEEP=1 keeps $(ls "$runs")"
-  [ "$(in_root muster history list --db /var/lib/muster/history.sqlite | grep -c environment)" = 2 ] || fail "the history does not have both runs"
+  if ranks_start "reverify of an idle node"; then
+    smi=true && reverify 0 "report.html"
+    sleep 1 # runs are named by the second
+    reverify 0 "report.html"
+    [ "$(find "$runs" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ] || fail "MUSTER_KEEP=1 keeps $(ls "$runs")"
+    [ "$(in_root muster history list --db /var/lib/muster/history.sqlite | grep -c environment)" = 2 ] || fail "the history does not have both runs"
+  fi
   rm "$root/usr/local/bin/nvidia-smi"
 }
 
