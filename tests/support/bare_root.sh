@@ -47,12 +47,15 @@ bare_root() {
   done
 }
 
-# own_copy FOLDER: $root becomes a view of the bare root that the test can change as it likes.
+# own_copy FOLDER: $root becomes a view of the bare root that the test can change as it likes. NO_OVERLAY: a copy, as a user
+# namespace cannot rename folders in an overlay.
 own_copy() {
   mkdir -p "$1"
   mount -t tmpfs tmpfs "$1"
   mkdir "$1/upper" "$1/work" "$1/root"
-  mount -t overlay overlay -o "lowerdir=$root,upperdir=$1/upper,workdir=$1/work" "$1/root" || cp -a "$root/." "$1/root"
+  if [ -n "${NO_OVERLAY:-}" ] || ! mount -t overlay overlay -o "lowerdir=$root,upperdir=$1/upper,workdir=$1/work" "$1/root"; then
+    cp -a "$root/." "$1/root"
+  fi
   root=$1/root
 }
 
