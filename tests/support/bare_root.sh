@@ -48,13 +48,15 @@ bare_root() {
 }
 
 # own_copy FOLDER: $root becomes a view of the bare root that the test can change as it likes. NO_OVERLAY: a copy, as a user
-# namespace cannot rename folders in an overlay.
+# namespace can neither rename folders in an overlay nor make devices.
 own_copy() {
   mkdir -p "$1"
   mount -t tmpfs tmpfs "$1"
   mkdir "$1/upper" "$1/work" "$1/root"
   if [ -n "${NO_OVERLAY:-}" ] || ! mount -t overlay overlay -o "lowerdir=$root,upperdir=$1/upper,workdir=$1/work" "$1/root"; then
-    cp -a "$root/." "$1/root"
+    tar --directory "$root" --exclude=./dev --create . | tar --directory "$1/root" --extract
+    mkdir -p "$1/root/dev/shm"
+    touch "$1"/root/dev/{null,zero,full,random,urandom}
   fi
   root=$1/root
 }
