@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import signal
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -131,6 +132,7 @@ class DayOne(unittest.TestCase):
         self.machine.put("path/nvbandwidth", nvbandwidth(63.0))
         self.machine.put("tests/blas-gpu-test", GTEST.format(cases={"Blas.TellsItsFigures": "", "Blas.GivesTheSameBitsEveryTime": "bits <differ>\x1b[31m"}))
         self.machine.put("tests/nccl-gpu-test", CRASH)
+        shutil.copy(SCENARIO.parent / "h100x8-healthy.toml", self.machine.folder)  # what the scenario includes
         slow = self.machine.folder / "slow.toml"
         slow.write_text(SCENARIO.read_text() + "".join(
             f'\n[[fault]]\nkind = "slow"\nnode = 0\ndevice = {gpu}\nfactor = 0.8\nops = ["gemm"]\n' for gpu in range(8)))
