@@ -6,15 +6,18 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "runner/core/toml/toml_table.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {
 
 constexpr uint64_t kMaxRequirementsBytes = 1ull << 20;
 constexpr size_t kMostClauses = 1000;
+constexpr size_t kMostNames = 1000;  // of a clause
 
 /// Reads, or describes, one document.
 class RequirementsReader {
@@ -45,6 +48,9 @@ class RequirementsReader {
     table.texts("stages", clause.stages);
     table.texts("metrics", clause.metrics);
     table.describeRule(schema::hasOneOf({"metrics", "stages"}));
+    for (const auto& [key, names] : {std::pair{"stages", &clause.stages}, {"metrics", &clause.metrics}})
+      if (names->size() > kMostNames)
+        table.complain(key, fmt::format("{} names; at most {} are read", names->size(), kMostNames));
     if (clause.stages.empty() && clause.metrics.empty())
       table.complain("", "a clause needs `metrics` or `stages`: what shows that it is met");
     if (table.has("where")) readLabels(table.table("where"), clause.where);
@@ -86,6 +92,10 @@ Result<bool> isKept(const std::filesystem::path& file) {
   const auto type = std::filesystem::symlink_status(file, error).type();
   if (type == std::filesystem::file_type::symlink)
     return Error{ErrorCode::kUsage, "it is a symbolic link; replace it with a copy of the file",
+                 file.string()};
+  if (isPlanted(file))
+    return Error{ErrorCode::kUsage,
+                 "it belongs to another user than root, you and the owner of its directory; remove it",
                  file.string()};
   return type != std::filesystem::file_type::not_found;
 }

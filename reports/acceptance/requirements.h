@@ -34,7 +34,8 @@ struct Requirements {
 /// How the copy is called that lies beside the reports that show it.
 inline constexpr const char* kRequirementsFile = "requirements.toml";
 
-/// Whether a copy lies there. A symbolic link is an error: nobody asked for what it leads to.
+/// Whether a copy lies there. A symbolic link is an error: nobody asked for what it leads to. So is what
+/// another user put into a shared directory (isPlanted()).
 Result<bool> isKept(const std::filesystem::path& file);
 
 /// Reads the text of a requirements.toml; `file` appears in messages. All mistakes are in one kUsage error,

@@ -12,6 +12,8 @@
 namespace muster::imports {
 namespace {
 
+constexpr size_t kLongestStatus = 100;
+
 /// DCGM 4 and newer, and versions before.
 constexpr const char* kRoots[] = {"DCGM Diagnostic", "DCGM GPU Diagnostic"};
 
@@ -42,6 +44,7 @@ Result<std::vector<Entry>> entryOf(const Json& item, const std::string& path) {
   JsonReader r(item, path);
   Entry entry;
   r.read("status", entry.status);
+  if (entry.status.size() > kLongestStatus) r.fail("status", "is longer than a status");
   entry.warning = warningOf(item);
   std::vector<Entry> entries;
   // One number, or the texts "0" and "0,1" of versions before 4.
@@ -53,6 +56,9 @@ Result<std::vector<Entry>> entryOf(const Json& item, const std::string& path) {
     for (const std::string& id : split(ids, ',')) {
       const auto number = wholeNumber(trim(id));
       if (!number) r.fail(key, "is no number of a device: " + printable(ids, 40));
+      if (entries.size() == kMostDevices)
+        r.fail(key, fmt::format("names more than {} devices", kMostDevices));
+      if (!r.ok()) break;
       entries.push_back(
           {fmt::format("{}{}", lowerCase(group), number.value_or(0)), entry.status, entry.warning});
     }

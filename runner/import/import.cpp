@@ -13,7 +13,6 @@ namespace muster {
 namespace imports {
 namespace {
 
-constexpr size_t kMostValues = 100'000;  // of one file
 constexpr size_t kMostCases = 1'000;
 constexpr size_t kMostNotes = 100;
 constexpr size_t kLongestName = 200;  // a record repeats it in each of its rows

@@ -12,8 +12,6 @@
 namespace muster::imports {
 namespace {
 
-constexpr size_t kMostDevices = 1024;
-
 /// A test whose values are a metric of Muster's. The others measure something else: one direction of two, a
 /// copy within a GPU counted another way, sums over several GPUs.
 struct Known {
@@ -86,6 +84,9 @@ Status readMatrix(const Json& test, const Known& known, const std::string& path,
   if (matrix->size() != rows)
     return Error{ErrorCode::kUsage,
                  fmt::format("has {} rows; {} devices need {}", matrix->size(), devices, rows),
+                 path + ".bandwidth_matrix"};
+  if (file.measurements.size() + rows * devices > kMostValues)
+    return Error{ErrorCode::kUsage, fmt::format("with it the file holds more than {} values", kMostValues),
                  path + ".bandwidth_matrix"};
   double sum = 0;
   for (size_t i = 0; i < rows; ++i) {

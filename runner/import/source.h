@@ -13,7 +13,9 @@
 
 namespace muster::imports {
 
-inline constexpr double kGiga = 1e9;  ///< of GB/s as these tools print it
+inline constexpr size_t kMostValues = 100'000;  ///< of one file
+inline constexpr size_t kMostDevices = 1024;    ///< of one node
+inline constexpr double kGiga = 1e9;            ///< of GB/s as these tools print it
 
 /// A file as the readers see it.
 struct Source {

@@ -9,6 +9,7 @@
 #include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster::history {
 namespace fs = std::filesystem;
@@ -108,6 +109,10 @@ Result<KeptFleet> readFleetIn(const fs::path& folder) {
                  "no fleet.json; expected the directory of an evaluated fleet (`muster fleet RUN --expect "
                  "FILE` writes it)",
                  folder.string()};
+  if (isPlanted(file))
+    return Error{ErrorCode::kUsage,
+                 "it belongs to another user than root, you and the owner of its directory; remove it",
+                 file.string()};
   MUSTER_TRY(const std::string text, readFile(file, kMaxBytes));
   const auto torn = [&](const Error& error) {
     return Error{ErrorCode::kProtocol, "is not a fleet record: " + error.text(), file.string()};

@@ -29,6 +29,7 @@ namespace {
 using attest::FolderFile;
 
 constexpr uint64_t kMaxReportBytes = 256ull << 20;
+constexpr uint64_t kMaxDocumentBytes = 1ull << 20;  // acceptance.toml, requirements.toml
 
 std::vector<Override> overridesOf(const Record& record) {
   std::vector<Override> overrides;
@@ -297,11 +298,11 @@ bool hasFile(const attest::FolderList& files, const std::string& name) {
 Result<AcceptanceDocument> documentsIn(const VerifyTools& tools, const std::string& prefix) {
   AcceptanceDocument document;
   if (const std::string name = prefix + kAcceptanceFile; hasFile(tools.files, name)) {
-    MUSTER_TRY(const std::string text, tools.folder.read(name, kMaxReportBytes));
+    MUSTER_TRY(const std::string text, tools.folder.read(name, kMaxDocumentBytes));
     MUSTER_TRY(document, parseAcceptanceDocument(text, name));
   }
   if (const std::string name = prefix + kRequirementsFile; hasFile(tools.files, name)) {
-    MUSTER_TRY(const std::string text, tools.folder.read(name, kMaxReportBytes));
+    MUSTER_TRY(const std::string text, tools.folder.read(name, kMaxDocumentBytes));
     MUSTER_TRY(document.requirements, parseRequirements(text, name));
   }
   return document;

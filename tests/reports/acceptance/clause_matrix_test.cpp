@@ -4,11 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <limits>
 
 #include "reports/acceptance/fleet_clauses.h"
 #include "tests/runner/record/sample/sample_record.h"
+#include "tests/support/process.h"
 
 namespace muster {
 namespace {
@@ -31,6 +34,27 @@ Requirements oneClause(const std::string& keys) {
 
 constexpr const char* kGemm = "metrics = [\"compute.gemm_throughput\"]";
 constexpr const char* kUnmeasured = "metrics = [\"compute.gemm_throughput\", \"rdma.write_bandwidth\"]";
+
+/// Each name is looked for on each node.
+TEST(Requirements, BoundsTheNamesOfAClause) {
+  std::string names = "\"a\"";
+  for (int i = 0; i < 1000; ++i) names += ", \"a\"";
+  const auto read = parseRequirements(
+      "schema = 1\n[[clause]]\nid = \"1\"\nrequirement = \"r\"\nmetrics = [" + names + "]\n", "r.toml");
+  ASSERT_FALSE(read.ok());
+  EXPECT_THAT(read.error().text(), HasSubstr("1001 names; at most 1000"));
+}
+
+/// Anybody can put one beside a record in /tmp: it would change the verdict.
+TEST(Requirements, OfAnotherUserInASharedDirectoryAreNotKept) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
+  const testing::TempDir dir;
+  ASSERT_EQ(chmod(dir.path().c_str(), 01777), 0);
+  const auto file = dir.write("requirements.toml", "");
+  EXPECT_TRUE(isKept(file).value());
+  ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
+  EXPECT_THAT(isKept(file).error().text(), HasSubstr("it belongs to another user"));
+}
 
 TEST(ClauseMatrix, ShowsTheWorstCheckResultOfAClause) {
   const Record record = testing::sickRecord();

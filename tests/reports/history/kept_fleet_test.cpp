@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runner/system/files.h"
 #include "tests/support/process.h"
@@ -45,6 +47,16 @@ TEST_F(HistoryKeptFleet, SaysWhatItHolds) {
   ASSERT_EQ(fleet->nodes.size(), 1u);
   EXPECT_EQ(fleet->nodes[0].records[0].sha256, kDigest);
   EXPECT_EQ(recordsFolderOf(dir_.path()), dir_.path());
+}
+
+/// Anybody can put one into /tmp, with an accepted fleet in it.
+TEST_F(HistoryKeptFleet, IsNotBelievedOfAnotherUserInASharedDirectory) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
+  ASSERT_EQ(chmod(dir_.path().c_str(), 01777), 0);
+  dir_.write("fleet.json", fleetText());
+  EXPECT_TRUE(readFleetIn(dir_.path()).ok());
+  ASSERT_EQ(chown((dir_.path() / "fleet.json").c_str(), 12345, 12345), 0);
+  EXPECT_THAT(readFleetIn(dir_.path()).error().text(), HasSubstr("it belongs to another user"));
 }
 
 TEST_F(HistoryKeptFleet, IsFoundInARunThroughSlurm) {

@@ -334,6 +334,11 @@ TEST(ImportDcgm, ContradictionsAreRefused) {
   EXPECT_THAT(refusal(dcgmJson(dcgmResult(0, "Pass") + "," + dcgmResult(0, "Fail"))),
               HasSubstr("a second result of gpu0"));
   EXPECT_THAT(refusal(dcgmJson("7")), HasSubstr("results[0]"));
+  EXPECT_THAT(refusal(dcgmJson(dcgmResult(0, std::string(200, 'p')))), HasSubstr("is longer than a status"));
+  std::string ids = "0";
+  for (int i = 1; i < 2000; ++i) ids += "," + std::to_string(i);
+  EXPECT_THAT(refusal(dcgmJson(R"({"status": "Pass", "gpu_ids": ")" + ids + "\"}")),
+              HasSubstr("names more than 1024 devices"));
   EXPECT_THAT(refusal(R"({"DCGM Diagnostic": {"test_categories": {}}})"), HasSubstr("test_categories"));
 }
 
