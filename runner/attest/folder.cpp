@@ -30,18 +30,20 @@ Error cannotRead(const std::string& name, int error) {
           name};
 }
 
-constexpr uint64_t kSmall = 64 << 20;
-
-uint64_t bytesOnDisk(const struct stat& info) {
-  constexpr uint64_t kBlock = 512;  // what st_blocks counts
-  return static_cast<uint64_t>(info.st_blocks) * kBlock;
-}
-
-/// Holes that cost their maker nothing could keep whoever reads them busy for years. Whatever holds something
-/// stays far from that, compressed by its file system, too.
-bool isHollow(uint64_t bytes, uint64_t onDisk) {
-  constexpr uint64_t kMostTimes = 1000;
-  return bytes > kSmall && bytes / kMostTimes > onDisk;
+/// Bytes of an open file that are no holes, as far as its file system tells.
+uint64_t dataBytes(int fd, uint64_t size) {
+  constexpr int kMostPieces = 4096;
+  uint64_t bytes = 0;
+  off_t at = 0;
+  for (int piece = 0; piece < kMostPieces; ++piece) {
+    const off_t data = lseek(fd, at, SEEK_DATA);
+    if (data < 0 && errno != ENXIO) return size;
+    if (data < 0) break;
+    at = lseek(fd, data, SEEK_HOLE);
+    if (at < 0) return size;
+    bytes += static_cast<uint64_t>(at - data);
+  }
+  return lseek(fd, 0, SEEK_SET) == 0 ? bytes : size;
 }
 
 struct CloseFolder {
@@ -54,11 +56,6 @@ class Walk {
  public:
   Result<FolderList> below(int folder) {
     MUSTER_CHECK_OK(visit(folder, "", 0));
-    if (isHollow(bytes_, onDisk_))
-      return Error{ErrorCode::kUsage,
-                   fmt::format("its files have {} bytes, of which the disk holds {}; no run is so sparse",
-                               bytes_, onDisk_),
-                   ""};
     leaveOutWorkingFiles();
     std::sort(list_.files.begin(), list_.files.end(),
               [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -95,10 +92,6 @@ class Walk {
                           : Status(cannotRead(file.name, errno));
     }
     file.bytes = static_cast<uint64_t>(file.seen.st_size);
-    if (file.bytes <= kSmall) {  // larger ones are refused one by one
-      bytes_ += file.bytes;
-      onDisk_ += bytesOnDisk(file.seen);
-    }
     if (!S_ISREG(file.seen.st_mode))
       list_.strange.push_back(fmt::format(
           "{} is {}", file.name, S_ISLNK(file.seen.st_mode) ? "a symbolic link" : "no regular file"));
@@ -129,7 +122,6 @@ class Walk {
   }
 
   FolderList list_;
-  uint64_t bytes_ = 0, onDisk_ = 0;  ///< of all small files
 };
 
 /// Calls `take(piece)` for the first `limit` bytes of an open file; 0 or errno.
@@ -204,11 +196,14 @@ Result<Fd> Folder::openFile(const std::string& name) const {
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) return cannotRead(name, errno);
   if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kUsage, "is no regular file", name};
-  if (isHollow(static_cast<uint64_t>(info.st_size), bytesOnDisk(info)))
-    return Error{ErrorCode::kUsage,
-                 fmt::format("has {} bytes, of which the disk holds {}; no file of a run is so sparse",
-                             info.st_size, bytesOnDisk(info)),
-                 name};
+  // Holes that cost their maker nothing could keep whoever reads them busy for years.
+  constexpr uint64_t kSmall = 64 << 20, kMostTimes = 1000;
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (const uint64_t data = size > kSmall ? dataBytes(file.get(), size) : size; size / kMostTimes > data)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("has {} bytes, of which {} are no hole; no file of a run is so sparse", size, data),
+        name};
   return file;
 }
 

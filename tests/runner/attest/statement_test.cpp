@@ -130,18 +130,6 @@ TEST_F(SignedFolder, ReadsNoHolesThatWereSigned) {
   EXPECT_THAT(fileDifferences({{largest}, {}}, folder(), {}), ElementsAre(HasSubstr("so sparse")));
 }
 
-/// Of many files that are small each.
-TEST_F(SignedFolder, IsNotListedWhereItIsAllHoles) {
-  for (int i = 0; i < 30; ++i) {
-    const std::string name = "hole" + std::to_string(i);
-    dir_.write(name, "");
-    fs::resize_file(dir_.path() / name, 64 << 20);
-  }
-  const auto list = folder().list();
-  ASSERT_FALSE(list.ok());
-  EXPECT_THAT(list.error().text(), HasSubstr("no run is so sparse"));
-}
-
 TEST_F(SignedFolder, TellsThatItChangesMeanwhile) {
   const Folder now = folder();
   const FolderList list = *now.list();
