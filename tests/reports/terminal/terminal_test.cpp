@@ -13,6 +13,7 @@ namespace muster {
 namespace {
 
 using testing::healthyRecord;
+using testing::manyFaults;
 using testing::settle;
 using testing::sickRecord;
 
@@ -128,23 +129,6 @@ TEST(Terminal, RendersAnEmptyRecord) {
   record.exitCode = 130;
   expectHas(renderSummary(record, false, 80), "INTERRUPTED");
   expectHas(renderSummary(record, false, 0), "no checks");
-}
-
-/// A stage on which each of `count` devices has a memory fault of its own.
-Record manyFaults(int count) {
-  Record record = healthyRecord();
-  StageRecord& stage = record.stages[1];
-  stage.verdicts.resize(1);
-  stage.verdicts[0].outcome = Outcome::kFail;
-  stage.verdicts[0].metric = "env.ecc_uncorrected";
-  stage.verdicts[0].expectation->unit = "count";
-  for (int i = 0; i < count; ++i) {
-    if (i > 0) stage.verdicts.push_back(stage.verdicts[0]);
-    stage.verdicts.back().device = "g" + std::to_string(i);
-    stage.verdicts.back().labels["device"] = stage.verdicts.back().device;
-  }
-  settle(record);
-  return record;
 }
 
 TEST(Terminal, ShowsTheFirstOfThousandsOfFindings) {

@@ -464,6 +464,22 @@ Record sickRecord() {
   return record;
 }
 
+Record manyFaults(int count) {
+  Record record = healthyRecord();
+  StageRecord& stage = record.stages[1];
+  stage.verdicts.resize(1);
+  stage.verdicts[0].outcome = Outcome::kFail;
+  stage.verdicts[0].metric = "env.ecc_uncorrected";
+  stage.verdicts[0].expectation->unit = "count";
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) stage.verdicts.push_back(stage.verdicts[0]);
+    stage.verdicts.back().device = "g" + std::to_string(i);
+    stage.verdicts.back().labels["device"] = stage.verdicts.back().device;
+  }
+  settle(record);
+  return record;
+}
+
 TemplatesFolder::TemplatesFolder() {
   folder_.write("common/page.js", readWhole(sourceDir() / "templates" / "common" / "page.js"));
   for (const char* name : {"report.mustache", "report.css", "report.js"})

@@ -25,6 +25,9 @@ Record rejudgedRecord();
 /// The healthy one as a partial run of gemm on gpu5.
 Record partialRecord();
 
+/// The healthy one, with a memory fault of its own on each of `count` devices.
+Record manyFaults(int count);
+
 /// Recounts the accounting and settles stage outcomes after verdicts were changed.
 void settle(Record& record);
 
