@@ -17,7 +17,9 @@ namespace muster {
 
 /// How a network is compiled.
 struct ProgramOptions {
-  Dtype dtype = Dtype::kF32;  ///< of activations and matrix products; parameters and their sums stay f32
+  /// Of activations and matrix products; parameters and their sums stay f32. In f16 there is no backward():
+  /// gradients of activations are smaller than f16 can hold, and nothing scales the loss.
+  Dtype dtype = Dtype::kF32;
   bool deterministic = true;  ///< bitwise the same from run to run on one machine with as many threads
 };
 
@@ -77,6 +79,7 @@ class Program {
 
   virtual Status forward(Pass pass) = 0;
   /// Gradients of the mean loss of the last forward(kTraining), which it uses up; replaces earlier gradients.
+  /// kUnsupported in f16.
   virtual Status backward(const GradientsReady& ready = {}) = 0;
   /// Allocates the optimizer's state, zero. Needed before step().
   virtual Status setOptimizer(const OptimizerSpec& spec) = 0;

@@ -34,6 +34,7 @@ struct OpenedNn {
 };
 /// The types that this GPU computes networks in.
 std::vector<Dtype> gpuDtypes();
+std::vector<Dtype> trainingDtypes();  ///< those with a backward pass: all but f16
 
 class NnPair {
  public:
@@ -43,7 +44,7 @@ class NnPair {
   Program& host() { return *host_; }
   /// Loss, right rows and every layer's output of one forward pass.
   void expectOutputs(Pass pass);
-  /// Every parameter's gradient.
+  /// Every parameter's gradient; in f16 that there is none.
   void expectGradients();
   /// Running statistics of every batch normalisation.
   void expectStatistics();

@@ -57,7 +57,7 @@ def gemm(dtype, size):
         b = torch.randint(-127, 128, (size, size), dtype=torch.int8, device="cuda").t()
         work = lambda: torch._int_mm(a, b)
     else:
-        a, b = (torch.randn(size, size, device="cuda").to(TYPES[dtype]) for _ in range(2))
+        a, b = (torch.randn(size, size, device="cuda", dtype=TYPES[dtype]) for _ in range(2))
         out = torch.empty_like(a)
         work = lambda: torch.matmul(a, b, out=out)
     return 2 * size**3 / seconds_of(work), "FLOP/s"

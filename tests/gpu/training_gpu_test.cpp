@@ -61,7 +61,7 @@ TEST(GpuTraining, FollowsTheHostsLoss) {
   for (const train::ModelSpec& spec : models()) {
     OpenedNn host(false);
     const auto wanted = curve(*made(host, spec, {}), spec, kSteps);
-    for (Dtype dtype : gpuDtypes()) {
+    for (Dtype dtype : trainingDtypes()) {
       SCOPED_TRACE(spec.name + " " + dtypeName(dtype));
       OpenedNn gpu(true);
       const auto found = curve(*made(gpu, spec, {dtype, false}), spec, kSteps);
@@ -76,7 +76,7 @@ TEST(GpuTraining, FollowsTheHostsLoss) {
 
 TEST(GpuTraining, GivesTheSameBitsTwice) {
   for (const train::ModelSpec& spec : models())
-    for (Dtype dtype : gpuDtypes()) {
+    for (Dtype dtype : trainingDtypes()) {
       SCOPED_TRACE(spec.name + " " + dtypeName(dtype));
       std::vector<uint64_t> hashes;
       for (int run = 0; run < 2; ++run) {

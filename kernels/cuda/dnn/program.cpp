@@ -204,6 +204,10 @@ Status CudaProgram::backward(const GradientsReady& ready) {
   if (state_ != State::kForward)
     return Error{ErrorCode::kUsage, "backward() needs a forward pass in training before it, and uses that up",
                  ""};
+  if (engine_->element == Element::kF16)
+    return Error{ErrorCode::kUnsupported,
+                 "gradients in f16 need a scaled loss, which Muster does not do; train in bf16, tf32 or f32",
+                 ""};
   state_ = State::kBackward;
   for (Segment& segment : segments_) {
     MUSTER_CHECK_OK(segment.replayed.run(engine_->stream, [&]() -> Status {
