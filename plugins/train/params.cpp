@@ -67,7 +67,8 @@ void TrainingParams::declare(sdk::ParamTable& param) {
   param("data_dir", data.folder, "",
         "directory of the data; empty: where Debian's dataset-fashion-mnist installs it");
   param("download", download, false,
-        "download missing files (fashion-mnist, cifar10, cifar100) into data_dir and verify existing ones");
+        "download what is missing of the data set (fashion-mnist, cifar10, cifar100) into a directory of its "
+        "own in data_dir, and use only that, verified");
   param("download_url", downloadUrl, "", "https:// URL of a mirror; empty: the publisher's");
   param("samples", data.limit, 0, {0, 4000000000},
         "training samples to use, spread over the whole set; 0: all");

@@ -27,13 +27,15 @@ struct Data {
 Result<Data> openData(const Bench& bench, const Group& group, const Params& params) {
   Data data;
   if (!bench.nn.readsInputs()) return data;
+  DatasetSpec train = params.data;
   if (params.download) {
+    train.folder = downloadFolder(params.data);
     if (bench.place.leadsNode) MUSTER_CHECK_OK(fetchDataset(bench.host, params.data, params.downloadUrl));
     MUSTER_CHECK_OK(group.barrier());
   }
-  MUSTER_TRY(data.train, openDataset(params.data));
+  MUSTER_TRY(data.train, openDataset(train));
   if (params.epochs == 0) return data;
-  DatasetSpec test = params.data;
+  DatasetSpec test = train;
   test.split = Split::kTest;
   test.limit = params.testSamples;
   MUSTER_TRY(data.test, openDataset(test));

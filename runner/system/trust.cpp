@@ -375,7 +375,9 @@ Result<std::string> readPublicFile(const fs::path& path) {
   if (!fd.valid() || fstat(fd.get(), &info) != 0)
     return Error{ErrorCode::kUsage, "cannot read it: " + (error ? error.message() : errnoText(errno)),
                  path.string()};
-  bool open = (info.st_mode & S_IROTH) != 0;
+  const std::string opened = fmt::format("/proc/self/fd/{}", fd.get());
+  // The folders of the file that was opened are asked, wherever a link leads by now.
+  bool open = (info.st_mode & S_IROTH) != 0 && fs::read_symlink(opened, error) == real;
   for (fs::path folder = real.parent_path(); geteuid() == 0; folder = folder.parent_path()) {
     struct stat above {};
     open = open && stat(folder.c_str(), &above) == 0 && (above.st_mode & S_IXOTH) != 0;
@@ -386,7 +388,7 @@ Result<std::string> readPublicFile(const fs::path& path) {
                  "refused: a plan may name only files that everybody may read; chmod o+r it, and o+x the "
                  "directories above, if it is no secret",
                  path.string()};
-  auto text = readFile(fmt::format("/proc/self/fd/{}", fd.get()));
+  auto text = readFile(opened);
   if (!text.ok()) return Error{ErrorCode::kUsage, text.error().message, path.string()};
   return text;
 }

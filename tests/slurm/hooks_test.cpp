@@ -125,6 +125,21 @@ TEST_F(SlurmHooks, CheckNothingWhereAnotherUserCouldRedirectWhatRootWrites) {
   EXPECT_EQ(slurm().state("node1"), "idle");
 }
 
+/// What is missing in a folder like /tmp, another user could make, with links in it.
+TEST_F(SlurmHooks, CheckNothingWhereAnotherUserCouldMakeTheFolderFirst) {
+  const fs::path sticky = slurm().shared() / "sticky";
+  const fs::path hooks = write(impossiblePlan(), "45s", sticky / "keep");
+  fs::create_directories(sticky);
+  fs::permissions(sticky, fs::perms(01777));
+  const ProcessResult result = call(hooks / "prolog.sh", "node1");
+  EXPECT_EQ(result.exitCode, 0);
+  EXPECT_THAT(result.err, HasSubstr("others than root can write to " + sticky.string()));
+  EXPECT_TRUE(fs::is_empty(sticky));
+  fs::create_directories(sticky / "keep");
+  EXPECT_EQ(call(hooks / "prolog.sh", "node1").exitCode, 0);
+  EXPECT_EQ(slurm().state("node1"), "drained") << "nobody else can replace what root has there";
+}
+
 TEST_F(SlurmHooks, LeaveAnAcceptedNodeAndOneThatSomebodyDrained) {
   const fs::path good = write(waitingPlan(1)), bad = write(impossiblePlan());
   EXPECT_EQ(call(good / "health_check.sh", "node1").exitCode, 0);

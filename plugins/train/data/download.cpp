@@ -77,7 +77,7 @@ Result<Source> sourceOf(const std::string& mode) {
 
 /// One process at a time works on a folder; the lock goes with the descriptor.
 Result<Fd> lockFolder(const fs::path& folder) {
-  const fs::path path = folder / ".muster-download.lock";
+  const fs::path path = folder / "lock";
   MUSTER_TRY(Fd lock, openLockFile(path));
   while (flock(lock.get(), LOCK_EX) != 0)
     if (errno != EINTR) return Error{ErrorCode::kIo, "cannot be locked: " + errnoText(errno), path.string()};
@@ -135,17 +135,23 @@ Status fetchOne(const sdk::Host& host, const Published& published, const std::st
 
 }  // namespace
 
+fs::path downloadFolder(const DatasetSpec& spec) {
+  return fs::path(spec.folder) / ("muster-" + spec.mode);
+}
+
 Status fetchDataset(const sdk::Host& host, const DatasetSpec& spec, const std::string& url) {
   if (spec.mode == "synthetic") return {};
   MUSTER_TRY(Source source, sourceOf(spec.mode));
   if (spec.folder.empty())
     return Error{ErrorCode::kUsage, "download = true needs data_dir, the directory for the files",
                  "data_dir"};
-  // A plan is no way to make directories with the rights of whoever runs it.
+  // A plan is no way to make directories anywhere with the rights of whoever runs it.
   std::error_code error;
   if (!fs::is_directory(spec.folder, error))
     return Error{ErrorCode::kUsage, "no such directory; make it first", "data_dir " + spec.folder};
-  MUSTER_TRY(const fs::path folder, outputFolder(spec.folder));
+  MUSTER_CHECK_OK(outputFolder(spec.folder));
+  const fs::path folder = downloadFolder(spec);
+  MUSTER_CHECK_OK(makeOwnSubfolder(folder, "download folder"));
   MUSTER_TRY(Fd lock, lockFolder(folder));
   for (const Published& file : source.files) {
     MUSTER_TRY(const bool there, complete(file, folder));

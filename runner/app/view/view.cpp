@@ -120,7 +120,7 @@ class PlainView : public RunView {
     line(fmt::format("{}muster {}: plan {} on {} ({}), {}", record.simulated ? "SIMULATED " : "",
                      record.toolVersion, record.plan.name, printable(record.node), record.backend,
                      printable(sku)));
-    line(fmt::format("run folder {}", folder.string()));
+    line(fmt::format("run folder {}", printable(folder.string())));
   }
   void stageStarted(const StageStart& stage) override {
     line(fmt::format("[{}/{}] {}: {} (timeout {})", stage.index + 1, stage.count, stage.name, stage.what,
@@ -139,7 +139,7 @@ class PlainView : public RunView {
   void note(const std::string& text) override { line(printable(text)); }
   void runEnded(const Record& record, const std::filesystem::path& folder) override {
     std::fputs(renderSummary(record, colour_, std::max(columns(), kNarrowestSummary)).c_str(), stdout);
-    line(fmt::format("report {}", (folder / "report.html").string()));
+    line(fmt::format("report {}", printable((folder / "report.html").string())));
     const bool rejected = record.acceptance == Acceptance::kRejected && interrupted().load();
     if (record.acceptance != Acceptance::kInterrupted && !rejected) return;
     if (const std::string why = interruptionText(); !why.empty()) line("interrupted: " + why);

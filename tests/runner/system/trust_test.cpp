@@ -17,12 +17,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <random>
+#include <thread>
 
 #include "tests/support/process.h"
 
@@ -386,6 +388,34 @@ TEST(PublicFile, IsOneThatEverybodyMayRead) {
   EXPECT_FALSE(readPublicFile(folder.path()).ok());
   EXPECT_FALSE(readPublicFile(folder.path() / "none").ok());
   EXPECT_FALSE(readPublicFile("/dev/zero").ok());
+}
+
+/// A folder of the plan's author that is a link for a moment: what counts is where the opened file lies.
+TEST(PublicFile, IsNotInAClosedFolderThatALinkLedTo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root passes closed folders";
+  const TempDir closed, his;
+  closed.write("file", "secret");
+  fs::create_directory(his.path() / "folder");
+  write(his.path() / "folder" / "file", "text");
+  fs::create_symlink(closed.path(), his.path() / "link");
+  ASSERT_EQ(chmod(closed.path().c_str(), 0700), 0);
+  ASSERT_EQ(chmod((closed.path() / "file").c_str(), 0644), 0);
+  ASSERT_EQ(chmod(his.path().c_str(), 0755), 0);
+  std::atomic<bool> done = false;
+  std::thread swaps([&] {
+    const fs::path a = his.path() / "folder", b = his.path() / "link";
+    while (!done) renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+  });
+  int read = 0, secrets = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const auto text = readPublicFile(his.path() / "folder" / "file");
+    read += text.ok() ? 1 : 0;
+    secrets += text.ok() && *text == "secret" ? 1 : 0;
+  }
+  done = true;
+  swaps.join();
+  EXPECT_GT(read, 0);
+  EXPECT_EQ(secrets, 0);
 }
 
 TEST(OwnSubfolder, IsMadeOrTakenWhereNobodyElseCouldHaveMadeIt) {

@@ -156,7 +156,8 @@ Status checkEnd(const Curl& curl, const RemoteFile& file, const Ended& ended, co
 
 Status gather(const Curl& curl, const RemoteFile& file, const std::filesystem::path& part,
               const FetchProgress& progress) {
-  MUSTER_TRY(Fd own, openOwnFile(part, O_WRONLY | O_APPEND));
+  constexpr mode_t kUnverified = 0600;  // whatever the server sent is for nobody else
+  MUSTER_TRY(Fd own, openOwnFile(part, O_WRONLY | O_APPEND, kUnverified));
   const std::unique_ptr<FILE, int (*)(FILE*)> out(fdopen(own.get(), "ab"), fclose);
   if (out != nullptr) (void)own.release();
   if (out == nullptr) return Error{ErrorCode::kIo, "cannot be written: " + errnoText(errno), part.string()};
@@ -200,7 +201,10 @@ Status fetchFile(const RemoteFile& file, const std::filesystem::path& path, cons
             bytes, sha256, file.sha256),
         file.url};
   }
-  std::filesystem::rename(part, path, error);
+  using std::filesystem::perms;
+  std::filesystem::permissions(
+      part, perms::owner_write | perms::owner_read | perms::group_read | perms::others_read, error);
+  if (!error) std::filesystem::rename(part, path, error);
   if (error) return Error{ErrorCode::kIo, "cannot be put in place: " + error.message(), path.string()};
   return {};
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "plugins/train/data/download.h"
@@ -187,26 +188,51 @@ TEST_F(Fetch, WritesThroughNoLink) {
 
 /// No file is used that is not the publisher's, wherever it came from.
 TEST_F(Fetch, VerifiesWhatIsThereAlready) {
-  folder_.write("train.bin", "another");
   const testing::RecordingHost host;
   DatasetSpec spec;
   spec.mode = "cifar100";
   spec.folder = folder_.path().string();
+  const std::filesystem::path own = downloadFolder(spec);
+  std::filesystem::create_directory(own);
+  std::ofstream(own / "train.bin") << "another";
   const Status status = fetchDataset(sdk::Host(host.table()), spec, "https://127.0.0.1:1");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(status.error().text(), HasSubstr("train.bin: its SHA-256 is not"));
-  EXPECT_EQ(testing::readWhole(folder_.path() / "train.bin"), "another");
+  EXPECT_EQ(testing::readWhole(own / "train.bin"), "another");
   // A plan must not learn of other files, nor wait for a pipe.
   for (const bool link : {true, false}) {
-    std::filesystem::remove(folder_.path() / "train.bin");
+    std::filesystem::remove(own / "train.bin");
     if (link)
-      std::filesystem::create_symlink("/etc/passwd", folder_.path() / "train.bin");
+      std::filesystem::create_symlink("/etc/passwd", own / "train.bin");
     else
-      ASSERT_EQ(mkfifo((folder_.path() / "train.bin").c_str(), 0600), 0);
+      ASSERT_EQ(mkfifo((own / "train.bin").c_str(), 0600), 0);
     EXPECT_THAT(fetchDataset(sdk::Host(host.table()), spec, "https://127.0.0.1:1").error().text(),
                 HasSubstr("it must be a regular file that can be read"));
   }
+}
+
+/// What a server sends must not lie where a program looks for its configuration, and what others put beside a
+/// download is no part of it.
+TEST_F(Fetch, KeepsToADirectoryOfItsOwn) {
+  folder_.write("train.bin", "another's");
+  const testing::RecordingHost host;
+  DatasetSpec spec;
+  spec.mode = "cifar100";
+  spec.folder = folder_.path().string();
+  EXPECT_THAT(fetchDataset(sdk::Host(host.table()), spec, "https://127.0.0.1:1").error().text(),
+              HasSubstr("the download ended after 0 bytes"));
+  EXPECT_EQ(testing::readWhole(folder_.path() / "train.bin"), "another's");
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    names.push_back(entry.path().filename().string());
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("muster-cifar100", "train.bin"));
+  const auto part = downloadFolder(spec) / "cifar-100-binary.tar.gz.part";
+  EXPECT_EQ(std::filesystem::status(part).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::permissions(downloadFolder(spec), std::filesystem::perms::all);
+  EXPECT_THAT(fetchDataset(sdk::Host(host.table()), spec, "https://127.0.0.1:1").error().text(),
+              HasSubstr("refused"));
 }
 
 TEST_F(Fetch, MakesNoDirectoryThatAPlanNames) {
