@@ -64,7 +64,7 @@ Status act(const Cluster& cluster, std::vector<std::string> words, std::string i
 }
 
 Result<std::string> podLog(const Cluster& cluster, const std::string& pod) {
-  return kubectl(cluster, {"logs", pod, "--container", "muster"});
+  return kubectl(cluster, {"logs", "pod/" + pod, "--container", "muster"});
 }
 
 Result<std::string> renderChart(const std::string& chart, const std::string& release,

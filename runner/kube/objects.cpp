@@ -107,10 +107,8 @@ JobInfo jobFrom(const Json& json) {
   job.name = textAt(json, "/metadata/name");
   job.node = textAt(json, meta("annotations", kNodeAnnotation));
   job.run = textAt(json, meta("labels", kRunLabel));
-  // Labels are anybody's, the owner of a Job is told by whoever made it.
-  if (textAt(json, "/kind") == "Job")
-    for (const Json& owner : valueAt(json, "/metadata/ownerReferences"))
-      if (textAt(owner, "/kind") == "JobSet") job.jobSet = textAt(owner, "/name");
+  for (const Json& owner : valueAt(json, "/metadata/ownerReferences"))
+    job.ofJobSet = job.ofJobSet || textAt(owner, "/kind") == "JobSet";
   job.round = wholeNumber(textAt(json, meta("labels", kRoundLabel)));
   job.changed = timeOf(textAt(json, "/metadata/creationTimestamp"));
   for (const char* type : {"Complete", "Failed"}) {

@@ -51,10 +51,10 @@ struct PodInfo {
 
 struct JobInfo {
   std::string name;
-  std::string node;     ///< it is pinned to this one; empty: to none
-  std::string jobSet;   ///< it belongs to this JobSet; empty: to none
-  std::string run;      ///< empty: made without `muster k8s`
-  std::string failure;  ///< reason and message, if it failed
+  std::string node;       ///< it is pinned to this one; empty: to none
+  bool ofJobSet = false;  ///< it says that it belongs to a JobSet
+  std::string run;        ///< empty: made without `muster k8s`
+  std::string failure;    ///< reason and message, if it failed
   int round = 0;
   bool ended = false;
   double changed = 0;  ///< seconds since 1970: its end, else its creation

@@ -32,6 +32,13 @@ class Together(case.Case):
         self.wait_for_end()
         self.muster("k8s", "collect", self.run_folder)
         self.assertEqual(set(self.fleet().values()), {"accepted"})
+        jobset, = self.cluster.store.list("jobsets")
+        self.cluster.store.create("jobsets", "default", dict(jobset, metadata={"name": "other"}), {"started": True})
+        self.cluster.store.change("jobs", "default", self.cluster.store.list("jobs")[0]["metadata"]["name"], lambda job: job["metadata"].update(
+            ownerReferences=[{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "other", "uid": "any"}]))
+        self.muster("k8s", "cleanup", "--older-than", "0s", "--apply")
+        self.assertEqual(self.cluster.store.list("jobs"), [])
+        self.assertEqual([one["metadata"]["name"] for one in self.cluster.store.list("jobsets")], ["other"], "who makes a Job names its owner freely")
 
     def container_within_the_stage(self, node):
         """One of four pods that are in a stage of a minute."""

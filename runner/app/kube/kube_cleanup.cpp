@@ -17,12 +17,14 @@ namespace muster {
 namespace {
 
 constexpr const char* kKinds = "jobs,services,configmaps,secrets";
+constexpr const char* kJobSets = "jobsets.jobset.x-k8s.io";
 
 /// What the cluster holds of one run.
 struct OldRun {
   std::vector<std::string> objects;  ///< "job/NAME"
   double changed = 0;                ///< the latest of all
   bool live = false;                 ///< a job of it has not ended
+  bool ofJobSet = false;             ///< a job of it says that it belongs to a JobSet
 };
 
 Result<std::map<std::string, OldRun>> runsIn(const kube::Cluster& cluster) {
@@ -37,23 +39,35 @@ Result<std::map<std::string, OldRun>> runsIn(const kube::Cluster& cluster) {
     const std::string kind = lowerCase(kube::textAt(item, "/kind"));
     run.changed = std::max(run.changed, object.changed);
     run.live = run.live || (kind == "job" && !object.ended);
-    // A JobSet makes its jobs again as long as it is there.
-    run.objects.push_back(object.jobSet.empty() ? kind + "/" + object.name
-                                                : "jobset.jobset.x-k8s.io/" + object.jobSet);
+    run.ofJobSet = run.ofJobSet || (kind == "job" && object.ofJobSet);
+    run.objects.push_back(kind + "/" + object.name);
   }
   return runs;
+}
+
+/// Puts the run's JobSets before its jobs, which they would make again. Whoever makes a Job names its owner
+/// freely: only a JobSet with the run's own label is the run's.
+Status addJobSets(const kube::Cluster& cluster, const std::string& id, OldRun& run) {
+  if (!run.ofJobSet) return {};
+  MUSTER_TRY(const Json list,
+             kube::ask(cluster, {"get", kJobSets, fmt::format("--selector={}={}", kube::kRunLabel, id)}));
+  for (const kube::JobInfo& jobSet : kube::jobsFrom(list))
+    run.objects.insert(run.objects.begin(), fmt::format("{}/{}", kJobSets, jobSet.name));
+  return {};
 }
 
 }  // namespace
 
 Result<int> kubeCleanup(const KubeOptions& o) {
   MUSTER_TRY(const double age, parseDuration(o.olderThan).context("--older-than"));
-  MUSTER_TRY(const auto runs, runsIn(o.cluster));
+  MUSTER_TRY(auto runs, runsIn(o.cluster));
   const double now = systemClock().wallUnix();
-  for (const auto& [id, run] : runs) {
-    const std::string kept = run.live                  ? "its jobs still wait or run"
-                             : now - run.changed < age ? "is not old enough"
-                                                       : "";
+  for (auto& [id, run] : runs) {
+    std::string kept = run.live                  ? "its jobs still wait or run"
+                       : now - run.changed < age ? "is not old enough"
+                                                 : "";
+    if (kept.empty())
+      if (const Status added = addJobSets(o.cluster, id, run); !added.ok()) kept = added.error().message;
     if (kept.empty() && o.apply) {
       std::vector<std::string> words = {"delete", "--ignore-not-found", "--wait=false"};
       words.insert(words.end(), run.objects.begin(), run.objects.end());
