@@ -36,11 +36,11 @@ work = 0.001
 """
 # One stage of each plugin that has scope cluster on CPUs, as small as it goes.
 KINDS = {
-    "sweep": ("collective", "sweep", 'op = "all_reduce"\nfrom = "8 B"\nto = "64 B"\nfactor = 8\niterations = 2\nwarmup = 1\nlocal_compute_probes = 1\ncall_timeout = "30m"'),
-    "ring": ("ring", "ring", 'bytes = "4 KiB"\nsamples = 3\nrails = "alone"\nconfirm = "0s"\nnoise_floor = "25%"\nlatency_noise_floor = 10\ntimeout = "30m"'),
-    "sustained": ("compute", "sustained", 'size = 64\nduration = "2s"\nwindow = "500ms"\nstart_timeout = "30m"'),
-    "training": ("train", "training", 'width = 4\nbatch_size = 1\nnum_classes = 4\nimage_size = 32\nwarmup_iterations = 1\nactive_iterations = 3\nsolo_iterations = 1\nloader_workers = 1\ngroup_timeout = "30m"'),
-    "determinism": ("train", "determinism", 'width = 4\nbatch_size = 1\nnum_classes = 4\nimage_size = 32\niterations = 2\ngroup_timeout = "30m"'),
+    "sweep": ("collective", "sweep", 'op = "all_reduce"\nfrom = "8 B"\nto = "64 B"\nfactor = 8\niterations = 2\nwarmup = 1\nlocal_compute_probes = 1\ncall_timeout = "1h"'),
+    "ring": ("ring", "ring", 'bytes = "4 KiB"\nsamples = 3\nrails = "alone"\nconfirm = "0s"\nnoise_floor = "25%"\nlatency_noise_floor = 10\ntimeout = "1h"'),
+    "sustained": ("compute", "sustained", 'size = 64\nduration = "2s"\nwindow = "500ms"\nstart_timeout = "1h"'),
+    "training": ("train", "training", 'width = 4\nbatch_size = 1\nnum_classes = 4\nimage_size = 32\nwarmup_iterations = 1\nactive_iterations = 3\nsolo_iterations = 1\nloader_workers = 1\ngroup_timeout = "1h"'),
+    "determinism": ("train", "determinism", 'width = 4\nbatch_size = 1\nnum_classes = 4\nimage_size = 32\niterations = 2\ngroup_timeout = "1h"'),
 }
 COLUMNS = ("join s", "stage s", "node 0 CPU s", "CPU ms/stage", "MB", "descriptors", "connections")
 
@@ -50,7 +50,7 @@ HEAD = 'schema = 1\nname = "scale"\nsku = "auto"\nbackend = "host"\n'
 
 def kinds_text(names, ranks):
     return HEAD + "".join(
-        f'\n[[stage]]\nname = "{name}"\nplugin = "{plugin}"\ntest = "{test}"\nscope = "cluster"\nranks = {ranks}\ntimeout = "40m"\n'
+        f'\n[[stage]]\nname = "{name}"\nplugin = "{plugin}"\ntest = "{test}"\nscope = "cluster"\nranks = {ranks}\ntimeout = "90m"\n'
         f"[stage.params]\n{params}\n" for name in names for plugin, test, params in [KINDS[name]])
 
 
@@ -154,8 +154,10 @@ def run_kinds(build, names, nodes, ranks):
     """Prints on how many nodes each kind of stage ran to its end; whether it did on all, and measured. On so full a machine limits of
     rates may be missed, and the ring refuses to judge: outcomes and errors are only shown."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-scale-"))
-    launch(build, folder, kinds_text(names, ranks), nodes)
+    codes, _ = launch(build, folder, kinds_text(names, ranks), nodes)
     records = [json.loads(path.read_text()) for path in folder.glob("out/node-*/record.json")]
+    if len(records) < nodes:
+        print(f"{nodes} x {ranks}: {nodes - len(records)} nodes left no record; node 0 ended with {codes[0]}:\n{(folder / 'log0').read_text()[-3000:]}")
     shutil.rmtree(folder)
     good = len(records) == nodes
     for name in names:
