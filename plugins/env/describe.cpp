@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kInventoryTest = R"json({
   "name": "inventory",
   "summary": "Inventory of devices, host, software and network interfaces, stored as inventory.json",
-  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"],
+  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"], "ranks": 1,
   "metrics": [
     {"name": "device_count", "unit": "count", "direction": "higher", "informational": true,
      "summary": "Devices of the backend that this process can see"},
@@ -28,7 +28,7 @@ constexpr const char* kInventoryTest = R"json({
 constexpr const char* kHealthTest = R"json({
   "name": "health",
   "summary": "Preconditions for measuring: limits, control groups, clock, disk space, network, errors, idle CPUs",
-  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"]})json";
+  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"], "ranks": 1})json";
 
 /// Of the node's surroundings: Inventory::surroundings().
 constexpr const char* kSurroundings = R"json([

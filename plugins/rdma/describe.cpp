@@ -11,7 +11,7 @@ constexpr const char* kPerftestTest = R"json({
   "name": "perftest",
   "summary": "Bandwidth and latency of each RDMA port alone: to itself (scope node) or to the same rail of other nodes (scope cluster)",
   "backends": ["host", "sim", "cuda"],
-  "scopes": ["node", "cluster"], "group": true,
+  "scopes": ["node", "cluster"], "ranks": 1, "group": true,
   "metrics": [
     {"name": "write_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "RDMA writes, one way, average of each run"},
@@ -33,7 +33,7 @@ constexpr const char* kCountersTest = R"json({
   "name": "counters",
   "summary": "Increase of each RDMA port's error counters, under traffic or idle",
   "backends": ["host", "sim", "cuda"],
-  "scopes": ["node"],
+  "scopes": ["node"], "ranks": 1,
   "metrics": [
     {"name": "missing_counters", "unit": "text", "labels": ["port"], "informational": true, "optional": true,
      "summary": "counters that this port's driver does not have"}

@@ -55,7 +55,7 @@ inline constexpr const char* kRingTest = R"json({
   "name": "ring",
   "summary": "Locates slow nodes, links, rails and leaf uplinks: each node is measured with two others, slow pairs again with healthy nodes",
   "backends": ["host", "sim", "cuda"],
-  "scopes": ["node", "cluster"], "group": true,
+  "scopes": ["cluster", "node"], "group": true,
   "metrics": [
     {"name": "culprits", "unit": "count", "direction": "lower", "labels": ["culprit", "kind"],
      "summary": "faulty components: rank 0 of the group reports all, every other rank those on its own node and rail",

@@ -11,7 +11,7 @@ constexpr const char* kFioTest = R"json({
   "name": "fio",
   "summary": "Rate, operations and latency of one access pattern on a new file by fio, and whether the file holds what was written",
   "backends": ["host", "sim", "cuda"],
-  "scopes": ["node"],
+  "scopes": ["node"], "ranks": 1,
   "metrics": [
     {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["pattern", "io"], "informational": true,
      "summary": "bytes moved per second of the measurement",
@@ -40,7 +40,7 @@ constexpr const char* kLoadingTest = R"json({
   "name": "loading",
   "summary": "Reads many small files in shuffled order by several threads, as training loads its data; every byte is compared",
   "backends": ["host", "sim", "cuda"],
-  "scopes": ["node"],
+  "scopes": ["node"], "ranks": 1,
   "metrics": [
     {"name": "file_rate", "unit": "count/s", "direction": "higher", "informational": true,
      "summary": "files opened, read and closed per second by all threads",
@@ -62,7 +62,7 @@ constexpr const char* kSharedTest = R"json({
   "name": "shared",
   "summary": "Whether all nodes see one and the same directory: each node's file in time, with its contents and as a whole while it is replaced, and locks that exclude other nodes",
   "backends": ["host", "sim", "cuda"],
-  "scopes": ["cluster"], "group": true,
+  "scopes": ["cluster"], "ranks": 1, "group": true,
   "metrics": [
     {"name": "faulty_node", "unit": "bool", "direction": "lower",
      "summary": "whether this node explains that some nodes do not see the same files",

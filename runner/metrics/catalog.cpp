@@ -335,11 +335,16 @@ Status checkWindows(const TestSpec& test, const std::string& path) {
 
 Result<TestSpec> readTest(const Json& json, const std::string& path, const std::string& plugin) {
   TestSpec test;
-  StrictReader r(json, path, {"name", "summary", "backends", "scopes", "group", "params", "metrics"});
+  StrictReader r(json, path,
+                 {"name", "summary", "backends", "scopes", "ranks", "group", "params", "metrics"});
   r.readName("name", test.name);
   r.optional("summary", test.summary);
   r.readChoices("backends", test.backends, {"cuda", "host", "sim"});
   r.readChoices("scopes", test.scopes, {"device", "node", "cluster"});
+  r.optional("ranks", test.ranks);
+  if (test.ranks < 0)
+    return Error{ErrorCode::kProtocol, fmt::format("is {}; expected a number above 0", test.ranks),
+                 path + ".ranks"};
   readNamed(r, "params", "parameter", path, test.params, readParam);
   readNamed(r, "metrics", "metric", path, test.metrics,
             [&](const Json& item, const std::string& at) { return readMetric(item, at, plugin); });
@@ -383,6 +388,14 @@ const char* paramTypeName(ParamType type) {
   const auto* at = std::find_if(std::begin(kTypes), std::end(kTypes),
                                 [&](const auto& named) { return named.second == type; });
   return at == std::end(kTypes) ? "?" : at->first;
+}
+
+std::string TestSpec::scopesText() const {
+  std::vector<std::string> texts = scopes;
+  if (texts.size() > 1) texts.front() += " (default)";
+  if (ranks > 0)
+    texts.push_back(fmt::format("by default {} process{} per node", ranks, ranks == 1 ? "" : "es"));
+  return join(texts, ", ");
 }
 
 const ParamSpec* TestSpec::param(std::string_view wanted) const {

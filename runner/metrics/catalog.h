@@ -62,12 +62,15 @@ struct TestSpec {
   std::string name;
   std::string summary;
   std::vector<std::string> backends;
-  std::vector<std::string> scopes;
+  std::vector<std::string> scopes;  ///< the first is that of a stage that names none
+  int ranks = 0;                    ///< processes per node where a stage states none; 0: one per device
   std::vector<ParamSpec> params;
   std::vector<MetricSpec> metrics;
 
   [[nodiscard]] const ParamSpec* param(std::string_view name) const;
   [[nodiscard]] const MetricSpec* metric(std::string_view name) const;
+  /// "node (default), device, by default 1 process per node"
+  [[nodiscard]] std::string scopesText() const;
 };
 
 struct PluginSpec {

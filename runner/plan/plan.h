@@ -49,7 +49,7 @@ struct Stage {
   std::string test;
   std::vector<std::string> needs;
   Scope scope = Scope::kDevice;
-  double timeout = 300;    ///< seconds, for one attempt of all cases
+  double timeout = 600;    ///< seconds, for one attempt of all cases
   int repeat = 1;          ///< runs of each case; a verdict rests on all samples
   int attempts = 1;        ///< tries of a failed case
   int ranks = 0;           ///< 0: one per device

@@ -20,11 +20,13 @@ const std::vector<Key> kStageKeys = {
     {"plugin", "plugin that has the test; not needed if `test` is plugin.test"},
     {"test", "test to run: plugin.test, or its name alone beside `plugin`"},
     {"needs", "stages that must pass first; else this one is skipped"},
-    {"scope", "what is tested at a time: each device (default), the node, or all nodes together (cluster)"},
-    {"timeout", "time after which one attempt is ended and fails: \"5m\""},
+    {"scope",
+     "what is tested at a time: each device, the node, or all nodes together (cluster); default: the first "
+     "scope of the test"},
+    {"timeout", "time after which one attempt is ended and fails: \"5m\"; default 10m"},
     {"repeat", "how often each case is measured; a verdict uses all samples; default 1"},
     {"attempts", "attempts in all; a failure that passes later is flaky; default 1"},
-    {"ranks", "processes per node; default: one per device"},
+    {"ranks", "processes per node; default: one per device, or 1 for a test of the whole node"},
     {"nodes",
      "numbers of nodes, or \"all\": one stage for each, on the run's first nodes; needs scope cluster"},
     {"required", "whether a skip of the stage blocks acceptance; default true"},
@@ -145,19 +147,14 @@ class StageReader {
   }
 
   void readScope() {
-    std::string scope = nameOf(stage_.scope);
+    std::string scope = test_ != nullptr ? test_->scopes.front() : nameOf(stage_.scope);
     const bool written = table_.find("scope") != nullptr;
     if (!readScopeName(table_, scope) && written) return;
     stage_.scope = *fromName<Scope>(scope);
+    if (test_ != nullptr && stage_.scope != Scope::kDevice) stage_.ranks = test_->ranks;
     if (test_ == nullptr || contains(test_->scopes, scope)) return;
-    // A test with one scope needs no word about it.
-    if (!written && test_->scopes.size() == 1) {
-      stage_.scope = *fromName<Scope>(test_->scopes.front());
-      return;
-    }
-    table_.fail("scope",
-                fmt::format("{}.{} does not run in scope \"{}\"{}; expected {}", stage_.plugin, test_->name,
-                            scope, written ? "" : " (the default)", join(test_->scopes, " or ")));
+    table_.fail("scope", fmt::format("{}.{} does not run in scope \"{}\"; expected {}", stage_.plugin,
+                                     test_->name, scope, join(test_->scopes, " or ")));
   }
 
   void readTimeout() {

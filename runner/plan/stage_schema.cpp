@@ -63,14 +63,11 @@ Json measuredMetrics(const std::string& plugin, const TestSpec& test) {
 }
 
 Json rulesOf(const std::string& plugin, const TestSpec& test) {
-  Json then = {{"properties",
-                {{"params", paramTable(test, paramSchema)},
-                 {"matrix", paramTable(test, axisSchema)},
-                 {"expect", measuredMetrics(plugin, test)},
-                 {"scope", schema::choice(test.scopes)}}}};
-  // The default is device; a test with one scope runs in that.
-  if (test.scopes.size() > 1 && !contains(test.scopes, "device")) then["required"] = {"scope"};
-  return then;
+  return {{"properties",
+           {{"params", paramTable(test, paramSchema)},
+            {"matrix", paramTable(test, axisSchema)},
+            {"expect", measuredMetrics(plugin, test)},
+            {"scope", schema::choice(test.scopes)}}}};
 }
 
 /// Every parameter of every test, so that editors complete them; what a test takes is among its rules.

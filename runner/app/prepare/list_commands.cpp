@@ -26,7 +26,7 @@ std::string allowedText(const ParamSpec& param) {
 
 void printTest(const PluginSpec& plugin, const TestSpec& test) {
   printText("\n{}.{}  {}\n", plugin.name, test.name, test.summary);
-  printText("  backends {}; scopes {}\n", join(test.backends, ", "), join(test.scopes, ", "));
+  printText("  backends {}; scopes {}\n", join(test.backends, ", "), test.scopesText());
   printText("  parameters\n");
   for (const ParamSpec& param : test.params) {
     printText("    {:<18} {:<9} default {:<12} {}{}\n", param.name, paramTypeName(param.type),

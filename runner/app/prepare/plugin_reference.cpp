@@ -101,9 +101,8 @@ std::string metricRow(const std::string& plugin, const MetricSpec& metric) {
 }
 
 std::string testSection(const PluginSpec& plugin, const TestSpec& test) {
-  std::string text =
-      fmt::format("\n## {}.{}\n\n{}\n\nBackends: {}. Scopes: {}.\n", plugin.name, test.name,
-                  cell(sentence(test.summary)), join(test.backends, ", "), join(test.scopes, ", "));
+  std::string text = fmt::format("\n## {}.{}\n\n{}\n\nBackends: {}. Scopes: {}.\n", plugin.name, test.name,
+                                 cell(sentence(test.summary)), join(test.backends, ", "), test.scopesText());
   if (test.params.empty()) text += "\nNo parameters.\n";
   if (!test.params.empty())
     text += "\n| parameter | type | default | unit | range | meaning |\n|---|---|---|---|---|---|\n";

@@ -34,7 +34,7 @@ constexpr const char* kMemory = R"({"tests": [
      {"name": "temperature", "unit": "degC", "direction": "none"}]}]})";
 
 constexpr const char* kEnv = R"({"tests": [
-  {"name": "health", "backends": ["host", "cuda", "sim"], "scopes": ["node"],
+  {"name": "health", "backends": ["host", "cuda", "sim"], "scopes": ["node", "device"], "ranks": 1,
    "metrics": [
      {"name": "clock_source", "unit": "text"},
      {"name": "in_container", "unit": "bool"},

@@ -109,7 +109,7 @@ TEST(Validate, TakesTheDefaultsOfAShortPlan) {
   EXPECT_FALSE(plan.allowUnknownSku);
   const Stage& stage = plan.stages[0];
   EXPECT_EQ(stage.scope, Scope::kDevice);
-  EXPECT_EQ(stage.timeout, 300);
+  EXPECT_EQ(stage.timeout, 600);
   EXPECT_EQ(stage.repeat, 1);
   EXPECT_EQ(stage.attempts, 1);
   EXPECT_EQ(stage.ranks, 0);
@@ -183,12 +183,19 @@ TEST(Validate, SaysOfAnyBadDurationOnceWhatIsExpected) {
   EXPECT_GT(refused, 500);
 }
 
-TEST(Validate, TakesTheOnlyScopeOfATestAndAsksWhenThereAreTwo) {
-  const Plan plan =
-      planOf(parseToml("schema = 1\nname = \"p\"\nbackend = \"host\"\n[[stage]]\nname = \"e\"\n"
-                       "plugin = \"env\"\ntest = \"health\"\n"));
-  ASSERT_EQ(plan.stages.size(), 1u);
-  EXPECT_EQ(plan.stages[0].scope, Scope::kNode);
+TEST(Validate, TakesScopeAndRanksOfTheTestWhereAStageStatesNone) {
+  const auto stageOf = [](const std::string& keys) {
+    return planOf(parseToml("schema = 1\nname = \"p\"\nbackend = \"host\"\n[[stage]]\nname = \"e\"\n" + keys))
+        .stages.at(0);
+  };
+  const Stage health = stageOf("test = \"env.health\"\n");
+  EXPECT_EQ(health.scope, Scope::kNode) << "the first that the test names";
+  EXPECT_EQ(health.ranks, 1);
+  EXPECT_EQ(stageOf("test = \"env.health\"\nranks = 2\n").ranks, 2);
+  const Stage device = stageOf("test = \"env.health\"\nscope = \"device\"\n");
+  EXPECT_EQ(device.scope, Scope::kDevice);
+  EXPECT_EQ(device.ranks, 0) << "one for each device";
+  EXPECT_EQ(stageOf("test = \"memory.bandwidth\"\n").scope, Scope::kDevice);
   EXPECT_EQ(
       problemsOf(parseToml("schema = 1\nname = \"p\"\nbackend = \"host\"\n[[stage]]\nname = \"e\"\n"
                            "plugin = \"memory\"\ntest = \"bandwidth\"\nscope = \"clutser\"\n")),
