@@ -174,7 +174,9 @@ Result<bool> Statement::row() {
   if (failed_ != 0) return database_->error(failed_);
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) {
+    constexpr uint64_t kRow = 64;  // a row of numbers is held, too
     Database::Budget& budget = *database_->budget_;
+    budget.bytes += kRow;
     for (int column = 0; column < sqlite3_data_count(statement_.get()); ++column)
       if (const int type = sqlite3_column_type(statement_.get(), column);
           type == SQLITE_TEXT || type == SQLITE_BLOB)

@@ -15,7 +15,8 @@ namespace muster {
 namespace {
 
 constexpr int kMostLevels = 32;
-constexpr size_t kMostKeys = 1000;  ///< named keys of one table
+constexpr size_t kMostKeys = 1000;    ///< named keys of one table
+constexpr size_t kLongestKey = 1000;  ///< bytes; all keys of a table are copied, at every level
 constexpr size_t kMostProblems = 200;
 const char kMadeKey = 0;  ///< its address names the registry's table
 
@@ -227,7 +228,9 @@ LuaTableReader::Keys LuaTableReader::keysOf(int index, const Place& place) {
     if (lua_type(lua_, -2) == LUA_TSTRING) {
       size_t size = 0;
       const char* name = lua_tolstring(lua_, -2, &size);
-      if (keys.names.size() < kMostKeys)
+      if (size > kLongestKey)
+        problem(place, fmt::format("a table has a key of {} bytes; expected at most {}", size, kLongestKey));
+      else if (keys.names.size() < kMostKeys)
         keys.names.emplace_back(name, size);
       else if (keys.names.size() == kMostKeys) {
         keys.names.emplace_back();

@@ -274,7 +274,7 @@ TEST_F(HistoryFile, AStatementThatReadsMoreThanTheFileHoldsIsEnded) {
   const auto failureOf = [&](const std::string& sql) -> std::string {
     auto statement = database->prepare(sql);
     if (!statement.ok()) return statement.error().text();
-    for (int rows = 0; rows < 1000; ++rows) {
+    for (int rows = 0; rows < 2'000'000; ++rows) {
       const auto more = statement->row();
       if (!more.ok()) return more.error().text();
       if (!*more) return "";
@@ -285,6 +285,9 @@ TEST_F(HistoryFile, AStatementThatReadsMoreThanTheFileHoldsIsEnded) {
   EXPECT_EQ(failureOf(many + "SELECT printf('%.*c', 1000, 'x') FROM n"), "");
   EXPECT_THAT(failureOf(many + "SELECT printf('%.*c', 1000000, 'x') FROM n"),
               HasSubstr("its rows hold more than the file"));
+  const std::string endless =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000) ";
+  EXPECT_THAT(failureOf(endless + "SELECT i, NULL FROM n"), HasSubstr("its rows hold more than the file"));
   EXPECT_THAT(failureOf("SELECT zeroblob(5000000)"), HasSubstr("too big"));
 }
 

@@ -166,6 +166,8 @@ TEST(LuaLoader, BoundsTheTable) {
   EXPECT_NE(
       luaProblems(head + "for i = 1, 2000 do t['k' .. i] = i end\nreturn t").find("more than 1000 keys"),
       std::string::npos);
+  EXPECT_NE(luaProblems(head + "t[string.rep('x', 1001)] = 1\nreturn t").find("a key of 1001 bytes"),
+            std::string::npos);
   EXPECT_NE(luaProblems(head +
                         "local s = string.rep('x', 1 << 20)\nfor i = 1, 40 do t[i] = s end\nreturn { x = t }")
                 .find("more than 16777216 bytes"),
