@@ -45,8 +45,25 @@ const char* nextStep(int code) {
   }
 }
 
+/// What each temporary file of the statement that this thread runs may hold.
+thread_local uint64_t mostTemporaryBytes = 0;
+
+/// A sort and VACUUM write what they read to temporary files: of a damaged file that would fill the disk.
+void boundTemporary(sqlite3_file* file) {
+  static const sqlite3_io_methods* const usual = file->pMethods;  // all temporary files have the same
+  static const sqlite3_io_methods own = [] {
+    sqlite3_io_methods methods = *usual;
+    methods.xWrite = [](sqlite3_file* to, const void* bytes, int size, sqlite3_int64 offset) {
+      if (static_cast<uint64_t>(offset + size) > mostTemporaryBytes) return SQLITE_CORRUPT;
+      return usual->xWrite(to, bytes, size, offset);
+    };
+    return methods;
+  }();
+  file->pMethods = &own;
+}
+
 /// SQLite's files without super-journals and write-ahead logs, neither of which Muster makes: who plays back
-/// a journal that names a super-journal deletes that path, whatever it is.
+/// a journal that names a super-journal deletes that path, whatever it is. Temporary files are bounded.
 const char* ownFiles() {
   static sqlite3_vfs* const usual = sqlite3_vfs_find(nullptr);
   static sqlite3_vfs own = [] {
@@ -55,7 +72,9 @@ const char* ownFiles() {
     vfs.xOpen = [](sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out) {
       file->pMethods = nullptr;
       if ((flags & (SQLITE_OPEN_SUPER_JOURNAL | SQLITE_OPEN_WAL)) != 0) return SQLITE_CANTOPEN;
-      return usual->xOpen(usual, name, file, flags, out);
+      const int code = usual->xOpen(usual, name, file, flags, out);
+      if (code == SQLITE_OK && (flags & SQLITE_OPEN_DELETEONCLOSE) != 0) boundTemporary(file);
+      return code;
     };
     return vfs;
   }();
@@ -172,10 +191,11 @@ Statement& Statement::bindBlob(std::string_view bytes) {
 
 Result<bool> Statement::row() {
   if (failed_ != 0) return database_->error(failed_);
+  Database::Budget& budget = *database_->budget_;
+  mostTemporaryBytes = budget.mostBytes;
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) {
     constexpr uint64_t kRow = 64;  // a row of numbers is held, too
-    Database::Budget& budget = *database_->budget_;
     budget.bytes += kRow;
     for (int column = 0; column < sqlite3_data_count(statement_.get()); ++column)
       if (const int type = sqlite3_column_type(statement_.get(), column);
@@ -285,6 +305,7 @@ Result<Statement> Database::prepare(std::string_view sql) {
 
 Status Database::execute(const std::string& sql) {
   budget_->restart();
+  mostTemporaryBytes = budget_->mostBytes;
   const int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return error(code);
   return {};

@@ -89,12 +89,12 @@ class Database {
   /// Opens path_ by these flags of SQLite and reads from it; returns SQLite's code.
   int connect(int access);
 
-  /// Ends a statement that takes too many steps or reads more bytes than the file can hold: a damaged file
-  /// may hold a view without end, or rows that share a value.
+  /// Ends a statement that takes too many steps, or that reads or puts into a temporary file more bytes than
+  /// the file can hold: a damaged file may hold a view without end, or rows that share a value.
   struct Budget {
     uint64_t steps = 0;  ///< of the present statement
     uint64_t most = 0;
-    uint64_t bytes = 0;  ///< of texts and blobs
+    uint64_t bytes = 0;  ///< of rows, texts and blobs
     uint64_t mostBytes = 0;
     void restart() { steps = bytes = 0; }
     static int count(void* budget);

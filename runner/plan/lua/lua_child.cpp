@@ -12,9 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <new>
 
 #include "runner/core/clock.h"
 #include "runner/core/units.h"
@@ -25,6 +28,7 @@ namespace {
 
 constexpr int kPipe = 3;
 constexpr int kExitWorkFailed = 3;
+constexpr int kExitNoMemory = 4;
 
 /// An integer that parent and child share.
 class SharedLine {
@@ -47,6 +51,20 @@ class SharedLine {
 void bound(__rlimit_resource resource, rlim_t soft, rlim_t hard) {
   const rlimit limit{soft, hard};
   if (setrlimit(resource, &limit) != 0) _exit(kExitWorkFailed);
+}
+
+/// Bounds what is allocated besides Lua's objects, such as the table's copies. Where /proc cannot be read,
+/// there is Lua's own bound only.
+void boundMemory(size_t more) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they map terabytes
+  rlim_t pages = 0;
+  rlimit now{};
+  if (!(std::ifstream("/proc/self/statm") >> pages) || getrlimit(RLIMIT_AS, &now) != 0) return;
+  const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + more;
+  bound(RLIMIT_AS, std::min(most, now.rlim_cur), std::min(most, now.rlim_max));
+#else
+  static_cast<void>(more);
+#endif
 }
 
 /// Lets the child compute, hand back its result and end; whatever else it asks of the kernel fails with
@@ -85,6 +103,7 @@ void confine(int pipe, const LuaLimits& limits, pid_t parent) {
   bound(RLIMIT_CPU, seconds, seconds + 1);
   bound(RLIMIT_CORE, 0, 0);
   bound(RLIMIT_FSIZE, 0, 0);
+  boundMemory(limits.process);
   forbidSystemCalls();
 }
 
@@ -102,6 +121,8 @@ void writeAll(const std::string& text) {
   confine(pipe, limits, parent);
   try {
     writeAll(work(line));
+  } catch (const std::bad_alloc&) {
+    _exit(kExitNoMemory);
   } catch (...) {
     _exit(kExitWorkFailed);
   }
@@ -162,6 +183,9 @@ std::string problemOf(ReadEnd end, int status, bool late, const LuaLimits& limit
   if (signal == SIGINT || signal == SIGTERM) return "was interrupted";
   if (signal != 0)
     return fmt::format("ended its process unexpectedly, by signal {} ({})", signal, strsignal(signal));
+  if (WEXITSTATUS(status) == kExitNoMemory)
+    return fmt::format("needs more than {} of memory for its process",
+                       formatQuantity(static_cast<double>(limits.process), "B"));
   if (WEXITSTATUS(status) != 0)
     return fmt::format("ended its process unexpectedly, with status {}", WEXITSTATUS(status));
   return "";

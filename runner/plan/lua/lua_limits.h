@@ -11,7 +11,8 @@ namespace muster {
 /// end what no instruction hook can, such as a text pattern that backtracks.
 struct LuaLimits {
   uint64_t instructions = 20'000'000;
-  size_t memory = size_t{64} << 20;  ///< bytes of Lua objects
+  size_t memory = size_t{64} << 20;    ///< bytes of Lua objects
+  size_t process = size_t{512} << 20;  ///< bytes that the process may map beyond what it begins with
   int cpuSeconds = 2;
   double wallSeconds = 30;           ///< on a machine under load CPU time takes longer
   size_t output = size_t{16} << 20;  ///< bytes that the child may hand back

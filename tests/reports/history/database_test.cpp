@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -289,6 +290,57 @@ TEST_F(HistoryFile, AStatementThatReadsMoreThanTheFileHoldsIsEnded) {
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000) ";
   EXPECT_THAT(failureOf(endless + "SELECT i, NULL FROM n"), HasSubstr("its rows hold more than the file"));
   EXPECT_THAT(failureOf("SELECT zeroblob(5000000)"), HasSubstr("too big"));
+}
+
+/// The history `text` with the rows of the page `root` some 400,000 times: it leads to one page again and
+/// again, and that to the rows.
+std::string withRowsWithoutEnd(std::string text, size_t root) {
+  constexpr uint32_t kPage = 4096, kCells = 650;
+  const auto pageTo = [&](uint32_t below) {
+    // Every cell is the one at the page's end.
+    const std::string cell = bigEndian(below) + '\1', at = bigEndian(kPage - 5).substr(2), zeros(2, '\0');
+    std::string page = '\5' + zeros + bigEndian(kCells).substr(2) + at + '\0' + bigEndian(below);
+    for (uint32_t i = 0; i < kCells; ++i) page += at;
+    page.resize(kPage - cell.size(), '\0');
+    return page + cell;
+  };
+  const auto pages = static_cast<uint32_t>(text.size() / kPage);
+  const size_t begin = (root - 1) * kPage;
+  text += text.substr(begin, kPage);
+  text += pageTo(pages + 1);
+  text.replace(begin, kPage, pageTo(pages + 2));
+  return text.replace(28, 4, bigEndian(pages + 2));
+}
+
+TEST_F(HistoryFile, WhoseRowsAreWithoutEndFillsNoDisk) {
+  {
+    Store store = open();
+    for (int day = 0; day < 4; ++day) add(store, node(day));
+  }
+  const auto rootOf = [&](const std::string& table) {
+    auto database = Database::open(file(), Access::kRead);
+    auto statement = database->prepare("SELECT rootpage FROM sqlite_master WHERE name = '" + table + "'");
+    return *statement->row() ? static_cast<size_t>(statement->integer(0)) : 1;
+  };
+  dir_.write("state/history.sqlite", withRowsWithoutEnd(bytes(), rootOf("run")));
+  const auto boundFiles = [] {
+    constexpr rlim_t kMost = 100 << 20;
+    const rlimit most{kMost, kMost};
+    if (setrlimit(RLIMIT_FSIZE, &most) != 0) _exit(2);
+  };
+  const auto saidBy = [&](const std::function<Status(Store&)>& work) {
+    return inChild(boundFiles, [&] {
+      auto store = Store::open(file(), Access::kWrite);
+      const Status status = store.ok() ? work(*store) : Status(store.error());
+      return status.ok() ? std::string("done") : status.error().text();
+    });
+  };
+  const auto list = [](Store& store) {
+    const auto runs = store.runs({});
+    return runs.ok() ? Status() : Status(runs.error());
+  };
+  EXPECT_THAT(saidBy(list), HasSubstr("the file is damaged"));
+  EXPECT_THAT(saidBy([](Store& store) { return store.compact(); }), HasSubstr("the file is damaged"));
 }
 
 TEST_F(HistoryFile, AStatementWithoutEndIsEnded) {

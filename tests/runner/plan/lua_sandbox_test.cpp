@@ -156,6 +156,17 @@ TEST(LuaSandbox, BoundsWhatTheChildHandsBack) {
             "hands back more than 1000 B");
 }
 
+TEST(LuaSandbox, BoundsTheMemoryOfTheChild) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer itself maps more";
+#endif
+  const auto taking = [](size_t bytes) {
+    return runInChild({}, [&](volatile int*) { return std::to_string(std::string(bytes, 'x').size()); });
+  };
+  EXPECT_EQ(taking(size_t{400} << 20).output, "419430400");
+  EXPECT_EQ(taking(size_t{600} << 20).problem, "needs more than 512 MiB of memory for its process");
+}
+
 TEST(LuaSandbox, LeavesTheChildNoFileProcessOrSocket) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer itself needs these system calls";
