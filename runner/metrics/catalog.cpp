@@ -342,7 +342,7 @@ Result<TestSpec> readTest(const Json& json, const std::string& path, const std::
   r.readChoices("backends", test.backends, {"cuda", "host", "sim"});
   r.readChoices("scopes", test.scopes, {"device", "node", "cluster"});
   r.optional("ranks", test.ranks);
-  if (test.ranks < 0)
+  if (r.ok() && json.contains("ranks") && test.ranks < 1)
     return Error{ErrorCode::kProtocol, fmt::format("is {}; expected a number above 0", test.ranks),
                  path + ".ranks"};
   readNamed(r, "params", "parameter", path, test.params, readParam);

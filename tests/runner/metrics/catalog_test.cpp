@@ -194,6 +194,7 @@ TEST(PluginSpec, RefusesBadTests) {
               HasSubstr("expected one of device, node, cluster"));
   EXPECT_THAT(errorAfter([](Json& t) { t.erase("scopes"); }), HasSubstr(".scopes: is missing"));
   EXPECT_THAT(errorAfter([](Json& t) { t["ranks"] = -1; }), HasSubstr("is -1; expected a number above 0"));
+  EXPECT_THAT(errorAfter([](Json& t) { t["ranks"] = 0; }), HasSubstr("is 0; expected a number above 0"));
   EXPECT_THAT(errorAfter([](Json& t) { t["params"].push_back(t["params"][0]); }),
               HasSubstr("is declared twice"));
   EXPECT_THAT(errorAfter([](Json& t) { t["metrics"] = 3; }), HasSubstr("expected a list"));
