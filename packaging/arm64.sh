@@ -111,7 +111,7 @@ for target in json.load(sys.stdin):
 # build [TARGET...]: without targets the distribution, and installs it.
 build() {
   local names=("$@") commit
-  commit=$(git -C "$sources" rev-parse --short=12 HEAD 2>/dev/null || true)
+  commit=$(git -C "$sources" describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null || true)
   if [ ! -f "$folder/tree/build.ninja" ]; then
     inside meson setup /build/tree /src --cross-file /src/packaging/arm64.cross --prefix=/ -Dunity=on -Dunity_size=12 -Dcuda=disabled \
       -Dbenchmarks=false -Dcommit="$commit"

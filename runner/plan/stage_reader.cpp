@@ -68,7 +68,7 @@ class StageReader {
     readTest();
     table_.refuseUnknown(kStageKeys, [this](const std::string& key) { return paramHint(key); });
     readNeeds();
-    readScope();
+    readScopeAndRanks();
     readSweep(table_, stage_);
     readTimeout();
     readCounts(table_, stage_);
@@ -146,7 +146,7 @@ class StageReader {
     }
   }
 
-  void readScope() {
+  void readScopeAndRanks() {
     std::string scope = test_ != nullptr ? test_->scopes.front() : nameOf(stage_.scope);
     const bool written = table_.find("scope") != nullptr;
     if (!readScopeName(table_, scope) && written) return;

@@ -96,9 +96,10 @@ Result<int> skusCommand(const SkusOptions& options) {
   }
   for (const auto& [known, profile] : profiles) {
     if (!name.empty() && known != name) continue;
-    printText("{:<18} {:>2} devices  {:>3} expectations  {}\n", known,
+    printText("{:<18} {:>3} {:<7}  {:>3} expectations  {}\n", known,
               profile.deviceCount == 0 ? "any" : std::to_string(profile.deviceCount),
-              profile.expectations.size(), profile.description);
+              profile.deviceCount == 1 ? "device" : "devices", profile.expectations.size(),
+              profile.description);
     if (name.empty()) continue;
     for (const Expectation& expectation : profile.expectations) {
       printText("\n  {} {}: {}\n    source: {}\n", expectation.metric, labelsText(expectation.where),
