@@ -4,7 +4,7 @@
 #include "kernels/cuda/launch.h"
 
 namespace muster::cuda {
-namespace {
+namespace check_cu {
 
 constexpr int kThreads = 256;
 
@@ -82,7 +82,9 @@ cudaError_t compare(const void* a, const void* b, Dtype dtype, uint64_t bytes, M
   return cudaGetLastError();
 }
 
-}  // namespace
+}  // namespace check_cu
+
+using namespace check_cu;
 
 cudaError_t launchCheckPattern(const void* data, const PatternPart& part, uint64_t bytes, Mismatch* parts,
                                int blocks, cudaStream_t stream) {

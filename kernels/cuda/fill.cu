@@ -5,7 +5,7 @@
 #include "kernels/cuda/launch.h"
 
 namespace muster::cuda {
-namespace {
+namespace fill_cu {
 
 constexpr int kThreads = 256;
 
@@ -51,7 +51,9 @@ cudaError_t fill(void* data, uint64_t seed, uint64_t bytes, int blocks, cudaStre
   return cudaGetLastError();
 }
 
-}  // namespace
+}  // namespace fill_cu
+
+using namespace fill_cu;
 
 cudaError_t launchFillNormal(void* data, Dtype dtype, uint64_t seed, uint64_t bytes, int blocks,
                              cudaStream_t stream) {

@@ -7,7 +7,7 @@
 #include "kernels/spec/memory_values.h"
 
 namespace muster::cuda {
-namespace {
+namespace stream_cu {
 
 using Pair = double2;  // 16 bytes: one vector access
 
@@ -164,7 +164,9 @@ __global__ void chaseKernel(const std::byte* data, uint64_t steps, uint64_t* pla
   *place = at;
 }
 
-}  // namespace
+}  // namespace stream_cu
+
+using namespace stream_cu;
 
 cudaError_t launchStream(StreamOp op, const StreamShape& shape, const StreamArrays& at, cudaStream_t stream) {
   switch (op) {

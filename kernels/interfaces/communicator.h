@@ -100,8 +100,8 @@ struct SettingsUse {
 };
 
 /// A formed group. Calls queue work in order on the group's own stream, beside the device's; synchronize()
-/// waits for both. Not thread-safe. A lost or late peer is an error of every later call; abort() lets go
-/// without waiting.
+/// waits for both. Not thread-safe. A lost or late peer is an error (kPeer) of every later call; abort() lets
+/// go without waiting.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -12,7 +12,7 @@ extern "C" {
 
 #define MUSTER_PLUGIN_MAGIC 0x31304d5253544d55ull /* the bytes "UMTSRM01" in a little-endian file */
 #define MUSTER_ABI_MAJOR 1u
-#define MUSTER_ABI_MINOR 1u
+#define MUSTER_ABI_MINOR 2u
 
 #if defined(__GNUC__)
 #define MUSTER_EXPORT __attribute__((visibility("default")))
@@ -44,7 +44,10 @@ typedef enum muster_status {
   MUSTER_UNSUPPORTED =
       2, /* this device or backend lacks what the case needs: the case is skipped, not failed */
   MUSTER_CANCELLED = 3, /* stopped because host->cancelled() said so */
-  MUSTER_BAD_PARAMETER = 4
+  MUSTER_BAD_PARAMETER = 4,
+  /* Since minor 2: an error, because another rank of the group failed or did not answer. It says nothing
+   * about this rank's device. */
+  MUSTER_PEER_FAILED = 5
 } muster_status;
 
 typedef enum muster_log_level {

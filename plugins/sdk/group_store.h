@@ -29,17 +29,19 @@ class HostStore : public GroupStore {
   explicit HostStore(const Host& host) : host_(host.raw()) {}
 
   Status set(const std::string& key, std::string_view value) override {
-    if (host_->store_set(host_->context, key.c_str(), value.data(), value.size()) == MUSTER_OK) return {};
-    return failed("cannot set store key " + key);
+    const muster_status status =
+        host_->store_set(host_->context, key.c_str(), value.data(), value.size());
+    if (status == MUSTER_OK) return {};
+    return failed(status, "cannot set store key " + key);
   }
 
   Result<std::string> get(const std::string& key, double timeout) override {
     std::string value(kGuess, '\0');
     while (true) {
       uint64_t size = 0;
-      if (host_->store_get(host_->context, key.c_str(), value.data(), value.size(), &size, timeout) !=
-          MUSTER_OK)
-        return failed("cannot get store key " + key);
+      const muster_status status =
+          host_->store_get(host_->context, key.c_str(), value.data(), value.size(), &size, timeout);
+      if (status != MUSTER_OK) return failed(status, "cannot get store key " + key);
       const bool whole = size <= value.size();
       value.resize(size);
       if (whole) return value;  // else it was cut: ask again, with room for all of it
@@ -48,15 +50,19 @@ class HostStore : public GroupStore {
 
   /// Waits until all ranks of the group are here.
   Status barrier(const std::string& name, double timeout) {
-    if (host_->barrier(host_->context, name.c_str(), timeout) == MUSTER_OK) return {};
-    return failed("barrier " + name + " failed");
+    const muster_status status = host_->barrier(host_->context, name.c_str(), timeout);
+    if (status == MUSTER_OK) return {};
+    return failed(status, "barrier " + name + " failed");
   }
 
  private:
   static constexpr size_t kGuess = 4096;
 
-  /// The host adds what the store said to the message of the case.
-  static Error failed(const std::string& what) { return {ErrorCode::kIo, what, ""}; }
+  /// The host adds what the store said to the message of the case. Used as it must be, the store fails where
+  /// other ranks or node 0 do not answer.
+  static Error failed(muster_status status, const std::string& what) {
+    return {status == MUSTER_ERROR ? ErrorCode::kPeer : ErrorCode::kIo, what, ""};
+  }
 
   const muster_host* host_;
 };

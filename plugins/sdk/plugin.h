@@ -92,6 +92,7 @@ inline muster_status report(const muster_host* host, const Error& error) {
   host->error(host->context, error.text().c_str(), nullptr);
   return error.code == ErrorCode::kUnsupported ? MUSTER_UNSUPPORTED
          : error.code == ErrorCode::kUsage     ? MUSTER_BAD_PARAMETER
+         : error.code == ErrorCode::kPeer      ? MUSTER_PEER_FAILED
                                                : MUSTER_ERROR;
 }
 

@@ -117,7 +117,8 @@ Culprit ranksThat(const std::vector<NodeReport>& nodes, const Which& which, cons
   for (const Place& place : allRanks(nodes)) {
     if (!which(*place.rank)) continue;
     if (names.size() < kMostNames) ranks.insert(place.rank->rank);
-    names.push_back(nameOf(place) + " " + said(*place.rank));
+    const std::string more = said(*place.rank);
+    names.push_back(nameOf(place) + (more.empty() ? "" : " ") + more);
   }
   return {joinNames(std::move(names)), std::move(ranks)};
 }
@@ -164,6 +165,16 @@ Culprit straggler(const std::vector<NodeReport>& nodes) {
 
 }  // namespace
 
+Culprit failedByThemselves(const std::vector<NodeReport>& nodes) {
+  const auto failed = [](const RankReport& r) { return !r.caseFailure.empty(); };
+  const std::vector<Place> all = allRanks(nodes);
+  const auto first = std::find_if(all.begin(), all.end(), [&](const Place& p) { return failed(*p.rank); });
+  const Culprit found = ranksThat(nodes, failed, [](const RankReport&) { return std::string(); });
+  const auto count = std::count_if(all.begin(), all.end(), [&](const Place& p) { return failed(*p.rank); });
+  if (count == 0 || 2 * static_cast<size_t>(count) > all.size()) return {};
+  return {fmt::format("{} failed: {}", found.text, first->rank->caseFailure), found.ranks};
+}
+
 Culprit knownCulprit(const std::vector<NodeReport>& nodes) {
   for (const auto& look : {goneNodes, firstFailure, silentNodes})
     if (Culprit found = look(nodes); !found.text.empty()) return found;
@@ -181,7 +192,7 @@ std::string lostEachOther(const std::string& how) {
 }
 
 Culprit culpritAtDeadline(const std::vector<NodeReport>& nodes) {
-  for (const auto& look : {knownCulprit, stoppedOrStuck, straggler})
+  for (const auto& look : {knownCulprit, stoppedOrStuck, failedByThemselves, straggler})
     if (Culprit found = look(nodes); !found.text.empty()) return found;
   return {
       "no faulty component found: no rank failed, stopped, fell behind or worked alone, and all nodes "

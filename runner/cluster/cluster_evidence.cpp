@@ -36,7 +36,8 @@ Json toJson(const RankReport& r) {
           {"failure", r.failure},    {"signal", r.signal},
           {"order", r.order},        {"state", r.state == 0 ? std::string() : std::string(1, r.state)},
           {"state_for", r.stateFor}, {"active", r.active},
-          {"ended", r.ended},        {"cases_ended", r.casesEnded}};
+          {"ended", r.ended},        {"cases_ended", r.casesEnded},
+          {"case_failure", r.caseFailure}};
 }
 
 Result<RankReport> rankReportFromJson(const Json& json, const std::string& path) {
@@ -53,11 +54,13 @@ Result<RankReport> rankReportFromJson(const Json& json, const std::string& path)
   reader.read("active", report.active);
   reader.read("ended", report.ended);
   reader.read("cases_ended", report.casesEnded);
+  reader.read("case_failure", report.caseFailure);
   MUSTER_CHECK_OK(reader.status());
   if (!isPlainName(report.device)) report.device.clear();
   // What a library said follows a colon.
   if (namesParts(report.failure.substr(0, report.failure.find(": ")))) report.failure.insert(0, "failed: ");
   report.failure = reasonText(report.failure);
+  report.caseFailure = reasonText(report.caseFailure);
   report.state = state.empty() ? '\0' : state[0];
   return report;
 }
@@ -77,6 +80,7 @@ bool RankWatch::look(const std::vector<RankStatus>& statuses, double now) {
     report.signal = status.signal;
     report.ended = status.ended;
     report.casesEnded = status.casesEnded;
+    report.caseFailure = status.caseFailure;
     Track& track = tracks_[status.rank];
     if (track.state != status.state) track.since = now;
     track.state = status.state;

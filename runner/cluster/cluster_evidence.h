@@ -14,7 +14,7 @@
 
 namespace muster {
 
-/// One rank as its node's runner sees it: from exits and /proc, never from what a library says.
+/// One rank as its node's runner sees it: from exits and /proc. What its plugin says counts only against itself.
 struct RankReport {
   int rank = 0;
   std::string device;
@@ -26,6 +26,7 @@ struct RankReport {
   double active = -1;   ///< share of recent looks in which it was not asleep; negative: too few looks
   bool ended = false;   ///< its process is gone
   int casesEnded = 0;
+  std::string caseFailure;  ///< why a case failed on it that no other rank made fail; empty: none
 };
 
 /// One node of a group, as node 0 knows it.
@@ -86,6 +87,10 @@ std::string stoppedNode(const std::string& name, double seconds);
 /// What is said when one of two nodes loses the other: each has only its own word for it, so neither is
 /// named.
 std::string lostEachOther(const std::string& how);
+
+/// Who failed a case while others failed it because of another rank. Nobody where more than half of all
+/// ranks did: then what they have in common is at fault.
+Culprit failedByThemselves(const std::vector<NodeReport>& nodes);
 
 /// Whether a text of another node may be taken for the runner's words about a rank or a node.
 bool namesParts(std::string_view text);

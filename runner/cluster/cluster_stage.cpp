@@ -178,7 +178,9 @@ Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
   if (Culprit full = link_.rounds().storeFull(); !full.text.empty()) return full;
   std::vector<NodeReport> nodes = sightsOfNodes(answers);
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i].mute = !answers[i];
-  return late ? culpritAtDeadline(nodes) : knownCulprit(nodes);
+  if (late) return culpritAtDeadline(nodes);
+  const Culprit known = knownCulprit(nodes);
+  return known.text.empty() ? failedByThemselves(nodes) : known;
 }
 
 RoundResult roundResult(const ClusterAgreement::Answers& answers, size_t runs) {
@@ -221,7 +223,9 @@ Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t 
     result = {};
     for (size_t run = 0; run < runs; ++run) result.failed.insert(run);
   }
-  const Culprit culprit = result.passed ? Culprit{} : culpritOf(answers);
+  const bool hurt = std::any_of(answers.begin(), answers.end(),
+                                [](const auto& answer) { return answer && flag(*answer, "hurt"); });
+  const Culprit culprit = result.passed && !hurt ? Culprit{} : culpritOf(answers);
   const bool unknown = !result.passed && culprit.text.empty();
   return {{"culprit", unknown ? "the group's ranks did not all end their cases, and no rank or node is known "
                                 "to be at fault"
@@ -237,6 +241,7 @@ RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double
   const Json mine = {{"late", sight.late},       {"interrupted", sight.interrupted},
                      {"lost", sight.lost},       {"begun", sight.begun},
                      {"ended", sight.ended},     {"clean", sight.clean},
+                     {"hurt", sight.hurt},
                      {"ranks", std::move(ranks)}};
   const double patience = timeLeft + link_.options().lostAfter + kEndSlack;
   const auto decision = link_.agreement().ask(
@@ -282,7 +287,7 @@ Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<
 }
 
 std::string ClusterStage::attend(const Course& course) {
-  std::string faulty;
+  std::string faulty, failed;  // failed: whose case did, in an attempt that ran to its end
   size_t cases = course.cases;
   for (int attempt = 1; attempt <= course.attempts && cases > 0; ++attempt) {
     const size_t runs = cases * static_cast<size_t>(course.repeat);
@@ -293,14 +298,15 @@ std::string ClusterStage::attend(const Course& course) {
       for (size_t run = 0; run < runs; ++run) sight.ended.insert(run);
       beginRound(attempt, start);
       const RoundVerdict verdict = endRound(sight, runs, course.timeout);
-      if (faulty.empty()) faulty = verdict.culprit;
+      failed = verdict.culprit;
+      if (faulty.empty() && !verdict.failed.empty()) faulty = verdict.culprit;
       again = verdict.again;
     }
     if (attempt == course.attempts || link_.options().cancelled->load()) break;
     const auto agreed = retries(attempt, {}, faulty);
     cases = agreed.ok() ? agreed->size() : 0;
   }
-  return leave(faulty);
+  return leave(faulty.empty() ? failed : faulty);
 }
 
 std::string ClusterStage::leave(const std::string& faulty) {

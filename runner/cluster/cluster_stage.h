@@ -26,13 +26,14 @@ struct RoundSight {
   std::set<size_t> begun;    ///< runs that any of its ranks began
   std::set<size_t> ended;    ///< runs that all of its ranks ended
   bool clean = true;         ///< all of its ranks' processes ended well
+  bool hurt = false;         ///< a case failed on one of its ranks because of another rank
 };
 
 /// What node 0 made of it.
 struct RoundVerdict {
-  std::string culprit;      ///< empty: the round went well
+  std::string culprit;      ///< empty: nobody is at fault
   std::set<size_t> ranks;   ///< that are at fault themselves
-  std::set<size_t> failed;  ///< runs that count as errors on every rank of the group
+  std::set<size_t> failed;  ///< runs that count as errors on every rank of the group; none: all ran to their end
   bool again = false;       ///< what is neither ended nor failed is started again, on all nodes
 };
 

@@ -91,7 +91,15 @@ Status FrameProtocol::acceptCase(const Json& frame) {
   if (!isOneOf(frame["state"].get_ref<const std::string&>(), kStates))
     return broken("a case ended in the unknown state \"" + printable(frame["state"].get<std::string>(), 40) +
                   "\"");
+  const auto peer = frame.find("peer");
+  if (peer != frame.end() && !peer->is_boolean()) return broken("a case frame's peer is not a flag");
   if (frame["state"] == "cancelled") ++cancelled_;
+  const bool own = frame["state"] == "unsupported" ||
+                   (frame["state"] == "error" && (peer == frame.end() || !peer->get<bool>()));
+  if (own && caseFailure_.empty()) {
+    caseFailure_ = reasonText(frame["message"].get_ref<const std::string&>());
+    if (caseFailure_.empty()) caseFailure_ = "no reason was given";
+  }
   endedCases_.insert(index);
   openCase_ = -1;
   return {};

@@ -24,6 +24,8 @@ class FrameProtocol {
   [[nodiscard]] int openCase() const { return openCase_; }  ///< -1: none
   [[nodiscard]] const std::string& lastProgress() const { return lastProgress_; }
   [[nodiscard]] const std::string& fatal() const { return fatal_; }
+  /// Why the first case failed that did not fail because of another rank; empty: none did.
+  [[nodiscard]] const std::string& caseFailure() const { return caseFailure_; }
 
  private:
   Status acceptCase(const Json& frame);
@@ -36,6 +38,7 @@ class FrameProtocol {
   std::set<int> endedCases_;
   std::string lastProgress_;
   std::string fatal_;
+  std::string caseFailure_;
   int openCase_ = -1;
   int cancelled_ = 0;
   bool done_ = false;

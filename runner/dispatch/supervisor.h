@@ -50,7 +50,7 @@ struct RankEnd {
 /// "SIGSEGV" of a signal's number; empty of 0.
 std::string signalName(int signal);
 
-/// How a running rank stands, seen from outside: nothing here is the plugin's word but its progress.
+/// How a running rank stands, seen from outside: nothing here is the plugin's word unless it says so.
 struct RankStatus {
   int rank = 0;
   std::string device;
@@ -61,6 +61,8 @@ struct RankStatus {
   std::string failure;    ///< why it will not end well, unless the runner stopped it; empty: nothing known
   int signal = 0;         ///< that ended it, with `failure`; 0: none
   int casesEnded = 0;     ///< `case end` frames seen
+  /// The plugin's word: why its first case failed that did not fail because of another rank; empty: none.
+  std::string caseFailure;
   std::string lastProgress;
 };
 

@@ -143,7 +143,9 @@ class Session {
     if (call.status == MUSTER_OK && problem.refused.empty() && !problem.said.empty())
       message = fmt::format("{} returned MUSTER_OK, but had called error(): {}", function, problem.said);
     if (state == CaseState::kOk) message.clear();
-    return frames_.endCase({{"state", nameOf(state)}, {"message", message}, {"remedy", problem.remedy}});
+    Json end = {{"state", nameOf(state)}, {"message", message}, {"remedy", problem.remedy}};
+    if (call.thrown.empty() && problem.refused.empty() && call.status == MUSTER_PEER_FAILED) end["peer"] = true;
+    return frames_.endCase(std::move(end));
   }
 
   static CaseState stateOf(const Call& call, const Problem& problem) {
@@ -164,6 +166,8 @@ class Session {
         return "MUSTER_CANCELLED";
       case MUSTER_BAD_PARAMETER:
         return "MUSTER_BAD_PARAMETER";
+      case MUSTER_PEER_FAILED:
+        return "MUSTER_PEER_FAILED";
       default:
         return fmt::format("the unknown status {}", status);
     }

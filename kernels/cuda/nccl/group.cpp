@@ -80,6 +80,13 @@ std::string warnings() {
   return log.ok() && !log->warnings.empty() ? "; NCCL's last warnings: " + join(log->warnings, "; ") : "";
 }
 
+/// Only a failed CUDA call is surely this rank's own: a connection that ended is a system or internal error on
+/// one side and a remote one on the other, and which side is not said.
+ErrorCode codeOf(ncclResult_t code) {
+  if (code == ncclInvalidUsage || code == ncclInvalidArgument) return ErrorCode::kInternal;
+  return code == ncclUnhandledCudaError ? ErrorCode::kIo : ErrorCode::kPeer;
+}
+
 }  // namespace
 
 Error ncclError(ncclResult_t code, const std::string& what, ncclComm_t comm) {
@@ -87,8 +94,7 @@ Error ncclError(ncclResult_t code, const std::string& what, ncclComm_t comm) {
   if (const char* last = ncclGetLastError(comm); last != nullptr && *last != '\0')
     text += std::string("; ") + printable(last);
   text += warnings();
-  return {code == ncclInvalidUsage || code == ncclInvalidArgument ? ErrorCode::kInternal : ErrorCode::kIo,
-          text, ""};
+  return {codeOf(code), text, ""};
 }
 
 Result<std::unique_ptr<NcclGroup>> NcclGroup::form(CudaDevice& device, const CommunicatorSpec& spec,
@@ -175,7 +181,7 @@ void NcclGroup::abort() {
   ncclComm_t child = nullptr, parent = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (broken_.ok()) broken_ = Error{ErrorCode::kIo, "the group was aborted", name_};
+    if (broken_.ok()) broken_ = Error{ErrorCode::kPeer, "the group was aborted", name_};
     if (calling_ == nullptr) child = std::exchange(comm_, nullptr);
     parent = std::exchange(parent_, nullptr);
   }
@@ -228,7 +234,7 @@ class Pause {
 };
 
 Error late(const char* what, double timeout) {
-  return {ErrorCode::kTimeout,
+  return {ErrorCode::kPeer,
           fmt::format(
               "{} took longer than {:.3g} s: a rank of the group is late or lost, or does something else; "
               "the run's record names the rank",

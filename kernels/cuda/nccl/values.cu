@@ -6,7 +6,7 @@
 #include "kernels/cuda/nccl/values.h"
 
 namespace muster::cuda {
-namespace {
+namespace values_cu {
 
 constexpr unsigned kThreads = 256;
 constexpr uint64_t kMostBlocks = 4096;
@@ -38,7 +38,9 @@ __global__ void __launch_bounds__(kThreads)
   atomicMin(&found->first, first);
 }
 
-}  // namespace
+}  // namespace values_cu
+
+using namespace values_cu;
 
 cudaError_t launchInputs(void* to, Dtype dtype, const ExactValues& values, int rank, uint64_t count,
                          cudaStream_t stream) {

@@ -205,11 +205,9 @@ Status GlooGroup::breakWith(const char* what, const std::string& reason) {
 }
 
 Status GlooGroup::lost(const char* what, const std::string& reason) {
-  const bool late =
-      reason.find("imed out") != std::string::npos || reason.find("timeout") != std::string::npos;
   const std::lock_guard lock(mutex_);
   if (broken_.ok())
-    broken_ = Error{late ? ErrorCode::kTimeout : ErrorCode::kIo,
+    broken_ = Error{ErrorCode::kPeer,
                     "rank " + std::to_string(context_->rank) + " of " + std::to_string(context_->size) +
                         " lost its group in " + what + ": " + reason +
                         "; a peer ended or hangs: check how the other ranks ended",
@@ -234,7 +232,7 @@ void GlooGroup::closePairs() {
 void GlooGroup::abort() {
   {
     const std::lock_guard lock(mutex_);
-    if (broken_.ok()) broken_ = Error{ErrorCode::kIo, "the group was aborted", name_};
+    if (broken_.ok()) broken_ = Error{ErrorCode::kPeer, "the group was aborted", name_};
   }
   closePairs();
 }

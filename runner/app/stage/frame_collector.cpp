@@ -42,6 +42,10 @@ std::string wrongKind(const MetricSpec& metric, const Json& frame) {
                      text ? "samples" : "a text", metric.unit, text ? "a text" : "samples");
 }
 
+bool isOfPeer(const CaseEnd& end) {
+  return end.state == CaseEnd::State::kError && end.cause == CaseEnd::Cause::kGroup;
+}
+
 /// The worse of two ends of one case: an error hides a skip, a skip hides nothing but success.
 /// The rank's own error hides one that it did not cause.
 void worsen(CaseEnd& end, CaseEnd::State state, const std::string& message, const std::string& remedy,
@@ -117,6 +121,21 @@ void FrameCollector::overrule(const RankSlot& slot, size_t index, const std::str
           remedy, cause);
 }
 
+bool FrameCollector::hurt(int rank) const {
+  const auto state = ranks_.find(rank);
+  if (state == ranks_.end()) return false;
+  return std::any_of(state->second.ends.begin(), state->second.ends.end(),
+                     [](const auto& end) { return isOfPeer(end.second); });
+}
+
+void FrameCollector::explain(const RankSlot& slot, const std::string& message, const std::string& remedy) {
+  for (auto& [id, end] : ranks_[slot.rank].ends) {
+    if (!isOfPeer(end) || end.message.starts_with(message)) continue;
+    end.message = message + "; it said: " + end.message;
+    end.remedy = remedy;
+  }
+}
+
 void FrameCollector::rejectReport(const RankSlot& slot, const std::string& message) {
   const int open = openRun(slot.rank);
   if (open >= 0)
@@ -148,7 +167,10 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
   if (kind != CaseEnd::State::kOk) {
     std::string message = textField(frame, "message");
     if (message.empty()) message = "the plugin gave no reason";
-    worsen(end, kind, message, textField(frame, "remedy"));
+    const auto peer = frame.find("peer");
+    const bool ofPeer = peer != frame.end() && peer->is_boolean() && peer->get<bool>();
+    worsen(end, kind, message, textField(frame, "remedy"),
+           ofPeer ? CaseEnd::Cause::kGroup : CaseEnd::Cause::kOwn);
   }
   state.ended.insert(static_cast<size_t>(index));
   state.open = -1;

@@ -56,6 +56,11 @@ class FrameCollector {
   void overrule(const RankSlot& slot, size_t index, const std::string& message, const std::string& remedy,
                 CaseEnd::Cause cause);
 
+  /// Whether a case failed on this rank because of another one.
+  [[nodiscard]] bool hurt(int rank) const;
+  /// Puts `message` before what the rank said of each such case.
+  void explain(const RankSlot& slot, const std::string& message, const std::string& remedy);
+
   /// One end for each case of `runs` and each slot: the worst over its repeats; a case without an end is an
   /// error, `unended` its cause.
   [[nodiscard]] std::vector<CaseEnd> caseEnds(const std::vector<RankSlot>& slots,

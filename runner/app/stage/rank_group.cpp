@@ -187,6 +187,7 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
     keepEnd(slots[i], ends[i], record);
     sight.late = sight.late || ends[i].state == RankEnd::State::kTimeout;
     sight.clean = sight.clean && ends[i].state == RankEnd::State::kOk;
+    sight.hurt = sight.hurt || collector_.hurt(slots[i].rank);
     const std::set<size_t>& ended = collector_.endedRuns(slots[i].rank);
     sight.begun.insert(ended.begin(), ended.end());
     if (const int open = collector_.openRun(slots[i].rank); open >= 0)
@@ -196,7 +197,11 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
   const RoundVerdict verdict = place_.cluster->endRound(sight, collector_.runs().size(), timeLeft);
   finished_ = !verdict.again;
   if (verdict.culprit.empty()) return;
-  nameFaulty(record, verdict.culprit);
+  // Where all ran to its end, another attempt may pass.
+  if (verdict.failed.empty())
+    failed_ = verdict.culprit;
+  else
+    nameFaulty(record, verdict.culprit);
   for (size_t i = 0; i < slots.size(); ++i) {
     const CaseEnd::Cause cause = causeOf(ends[i], verdict.ranks);
     std::string message = verdict.culprit;
@@ -204,6 +209,7 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
     const char* remedy = cause == CaseEnd::Cause::kOwn ? kDeathRemedy : kPeerRemedy;
     for (const size_t run : verdict.failed) collector_.overrule(slots[i], run, message, remedy, cause);
     if (finished_) failPending(slots[i], message, cause);
+    collector_.explain(slots[i], verdict.culprit, kPeerRemedy);
   }
 }
 

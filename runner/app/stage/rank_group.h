@@ -30,6 +30,10 @@ class RankGroup {
   /// While it runs: what it has measured by now; a case that has not ended counts as cancelled.
   void addSoFar(StageEvidence& evidence) const;
 
+  /// Whose case failed, and others because of it, in an attempt of several nodes that ran to its end; empty:
+  /// nobody's.
+  [[nodiscard]] const std::string& failed() const { return failed_; }
+
  private:
   [[nodiscard]] RankSpec specFor(const RankSlot& slot, int start) const;
   [[nodiscard]] std::vector<size_t> pendingRuns(const RankSlot& slot) const;
@@ -59,6 +63,7 @@ class RankGroup {
   GroupPlace place_;
   std::map<int, std::string> stopped_;  ///< ranks that were stopped because of another one, and why
   bool finished_ = false;               ///< the group's nodes agreed not to start again
+  std::string failed_;
   int attempt_;
   std::function<void()> onTick_;
   FrameCollector collector_;

@@ -355,6 +355,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   const JudgeContext judged = contextOf(record, progress.devices.size(), progress.judge);
   JudgeContext context = judged;
   StageCheckpoint checkpoint(node, judged, earlier);
+  std::string failed;  // of the last attempt
   for (int attempt = 1; attempt <= stage.attempts && !cases.empty(); ++attempt) {
     record.attempts = attempt;
     RankGroup group(here, cases, attempt, [&] {
@@ -362,12 +363,14 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
       checkpoint.poll(record, evidence, group, telemetry);
     });
     MUSTER_CHECK_OK(group.run(record, evidence));
+    failed = group.failed();
     MUSTER_CHECK_OK(checkpoint.status());
     if (node.cancelled->load() || attempt == stage.attempts) break;
     answerPredicates(evidence, context, progress.predicates);
     MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), here.place, attempt,
                                     faultyComponent(record)));
   }
+  nameFaulty(record, failed);
   std::vector<std::string> caseIds;
   for (const Case& c : stage.cases) caseIds.push_back(c.id);
   leaveOutUnmeasured(*plugin, *test, caseIds, evidence);

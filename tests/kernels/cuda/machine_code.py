@@ -40,7 +40,7 @@ CODE_OF = re.compile(r"^\s+Function : (\w+)$")
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w\S*)\s*([^;]*);")
 PTX_ENTRY = re.compile(r"\.entry (\w+)\(.*?\)(.*?)\{", re.S)
 MOST_IN_PTX = re.compile(r"\.maxntid (\d+), (\d+), (\d+)")
-SOURCE = re.compile(r"_GLOBAL__N__[0-9a-f]+_\d+_(\w+?)_cu_")
+SOURCE = re.compile(r"^_ZN6muster4cuda\d+(\w+?)_cu")
 
 KERNELS = pathlib.Path(__file__).resolve().parents[3] / "kernels/cuda"
 SOURCES = {path.stem: str(path.relative_to(KERNELS)) for path in sorted(KERNELS.rglob("*.cu"))}
@@ -52,8 +52,8 @@ def demangled(name):
 
 
 def plain_name(full):
-    """`void muster::cuda::(anonymous namespace)::fill<float>(float*)` is `fill`."""
-    text, depth, kept = full.replace("(anonymous namespace)", "anonymous"), 0, []
+    """`void muster::cuda::fill_cu::fill<float>(float*)` is `fill`."""
+    text, depth, kept = full, 0, []
     for character in text:
         depth += character in "<("
         if depth == 0:
@@ -64,7 +64,7 @@ def plain_name(full):
 
 def instance_name(full):
     """The same with its template arguments: `fill<float>`."""
-    text = re.sub(r"muster::|cuda::|\(anonymous namespace\)::|\((?:bool|int)\)", "", full)
+    text = re.sub(r"muster::|cuda::|\w+_cu::|\((?:bool|int)\)", "", full)
     depth = 0
     for at, character in enumerate(text):
         depth += (character == "<") - (character == ">")

@@ -137,9 +137,9 @@ class Controls(unittest.TestCase):
 
 class Names(unittest.TestCase):
     def test_are_read_in_all_forms(self):
-        for demangled in ("fill(int)", "void fill<int>(int)", "void m::(anonymous namespace)::fill<a<b>, (c)1>(d*)", "m::fill"):
+        for demangled in ("fill(int)", "void fill<int>(int)", "void m::fill_cu::fill<a<b>, (c)1>(d*)", "m::fill"):
             self.assertEqual(machine_code.plain_name(demangled), "fill")
-        self.assertEqual(machine_code.instance_name("void muster::cuda::(anonymous namespace)::fill<float, (int)4, a<b> >(c*)"),
+        self.assertEqual(machine_code.instance_name("void muster::cuda::fill_cu::fill<float, (int)4, a<b> >(c*)"),
                          "fill<float, 4, a<b> >")
 
 

@@ -4,7 +4,7 @@
 #include "kernels/cuda/dnn/device/vectors.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace attention_softmax_cu {
 
 constexpr int kRowThreads = 128;
 
@@ -49,7 +49,9 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-}  // namespace
+}  // namespace attention_softmax_cu
+
+using namespace attention_softmax_cu;
 
 cudaError_t attentionSoftmax(Element element, const Scores& shape, const float* scores, void* probabilities,
                              cudaStream_t stream) {

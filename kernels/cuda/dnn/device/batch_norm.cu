@@ -5,7 +5,7 @@
 #include "kernels/cuda/dnn/device/columns.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace batch_norm_cu {
 
 template <int kVector>
 __device__ inline void get(const float* from, int64_t column, float (&to)[kVector]) {
@@ -218,7 +218,9 @@ cudaError_t backwardAs(const Columns& c, const BatchNormArrays& a, const BatchNo
                                   : input(InputGradient<T, kVector, false>{});
 }
 
-}  // namespace
+}  // namespace batch_norm_cu
+
+using namespace batch_norm_cu;
 
 cudaError_t batchNormTrain(Element element, const Columns& c, const BatchNormArrays& a, const void* x,
                            const void* residual, void* y) {

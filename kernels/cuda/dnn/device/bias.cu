@@ -3,7 +3,7 @@
 #include "kernels/cuda/dnn/device/columns.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace bias_cu {
 
 template <typename T, int kVector>
 struct AddBias {
@@ -42,7 +42,9 @@ struct WriteSum {
   __device__ void operator()(int64_t column, const float (&sums)[1]) const { to[column] = sums[0]; }
 };
 
-}  // namespace
+}  // namespace bias_cu
+
+using namespace bias_cu;
 
 cudaError_t addBias(Element element, const Columns& c, void* y, const float* bias, bool relu) {
   return withVectors(element, c.columns, [&](auto type, auto width) {

@@ -3,7 +3,7 @@
 #include "kernels/cuda/dnn/device/vectors.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace classifier_cu {
 
 struct CombineParts {
   __device__ SoftmaxPart operator()(const SoftmaxPart& a, const SoftmaxPart& b) const {
@@ -73,7 +73,9 @@ __global__ void __launch_bounds__(kThreads) sumRows(Classifier d) {
   d.sums[1] = right;
 }
 
-}  // namespace
+}  // namespace classifier_cu
+
+using namespace classifier_cu;
 
 cudaError_t classify(Element element, const Classifier& data, cudaStream_t stream) {
   const cudaError_t code = withVectors(element, data.classes, [&](auto type, auto width) {

@@ -5,7 +5,7 @@
 #include "kernels/cuda/dnn/device/vectors.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace elementwise_cu {
 
 /// Vectors of 16 bytes for all but the last few elements, which are done one by one.
 template <typename From, typename To, int kVector, typename Body>
@@ -68,7 +68,9 @@ cudaError_t mapSame(Element element, const void* from, void* to, int64_t count, 
   });
 }
 
-}  // namespace
+}  // namespace elementwise_cu
+
+using namespace elementwise_cu;
 
 cudaError_t castToLow(Element low, const float* from, void* to, int64_t count, cudaStream_t stream) {
   return low == Element::kF16 ? map<float, F16>(from, to, count, Copy{}, stream)

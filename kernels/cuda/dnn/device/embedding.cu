@@ -4,7 +4,7 @@
 #include "kernels/cuda/dnn/device/vectors.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace embedding_cu {
 
 template <typename T, int kVector>
 __global__ void __launch_bounds__(kThreads) embed(EmbeddingArrays a, T* y) {
@@ -59,7 +59,9 @@ unsigned gridOf(int64_t count) {
   return static_cast<unsigned>(blocksFor(count));
 }
 
-}  // namespace
+}  // namespace embedding_cu
+
+using namespace embedding_cu;
 
 cudaError_t embeddingForward(Element element, const EmbeddingArrays& a, void* y, cudaStream_t stream) {
   return withVectors(element, a.width, [&](auto type, auto width) {

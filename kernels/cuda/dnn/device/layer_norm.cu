@@ -3,7 +3,7 @@
 #include "kernels/cuda/dnn/device/columns.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace layer_norm_cu {
 
 constexpr int kWarp = 32;
 constexpr int kRowsOfBlock = kThreads / kWarp;
@@ -123,7 +123,9 @@ unsigned gridOf(const LayerNormArrays& a) {
   return static_cast<unsigned>(blocksFor(a.rows, kRowsOfBlock));
 }
 
-}  // namespace
+}  // namespace layer_norm_cu
+
+using namespace layer_norm_cu;
 
 cudaError_t layerNormForward(Element element, const LayerNormArrays& a, void* y, cudaStream_t stream) {
   return withVectors(element, a.width, [&](auto type, auto width) {

@@ -3,7 +3,7 @@
 #include "kernels/cuda/dnn/device/vectors.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace layout_cu {
 
 /// One thread writes all channels of a pixel: reads are coalesced along the pixels, and channels are few.
 template <typename T>
@@ -42,7 +42,9 @@ cudaError_t move(Element element, const void* from, void* to, const HeadShape& s
   });
 }
 
-}  // namespace
+}  // namespace layout_cu
+
+using namespace layout_cu;
 
 cudaError_t imagesToNhwc(Element element, const float* from, void* to, const ImageShape& shape,
                          cudaStream_t stream) {

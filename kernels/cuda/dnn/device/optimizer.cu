@@ -3,7 +3,7 @@
 #include "kernels/cuda/dnn/device/vectors.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace optimizer_cu {
 
 constexpr int kVector = 4;
 
@@ -49,7 +49,9 @@ unsigned gridOf(const Optimized& data) {
   return static_cast<unsigned>(blocksFor(data.count / kVector));
 }
 
-}  // namespace
+}  // namespace optimizer_cu
+
+using namespace optimizer_cu;
 
 cudaError_t setScalars(StepScalars* to, const StepScalars& values, cudaStream_t stream) {
   writeScalars<<<1, 1, 0, stream>>>(to, values);

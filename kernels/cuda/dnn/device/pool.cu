@@ -3,7 +3,7 @@
 #include "kernels/cuda/dnn/device/vectors.cuh"
 
 namespace muster::cuda {
-namespace {
+namespace pool_cu {
 
 /// Channels are padded to whole vectors.
 template <typename T>
@@ -107,7 +107,9 @@ unsigned gridOf(int64_t count) {
   return static_cast<unsigned>(blocksFor(count));
 }
 
-}  // namespace
+}  // namespace pool_cu
+
+using namespace pool_cu;
 
 cudaError_t maxPoolForward(Element element, const PoolShape& pool, const void* x, void* y, uint8_t* taken,
                            cudaStream_t stream) {
