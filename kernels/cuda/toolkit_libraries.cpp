@@ -78,12 +78,14 @@ Status openToolkitLibrary(const std::string& soname) {
     const std::string path = folder + "/" + soname;
     std::error_code failure;
     if (!std::filesystem::exists(path, failure)) continue;
-    // The environment names folders, too.
-    if (const auto trusted = trustedPath(path, "CUDA library"); geteuid() == 0 && !trusted.ok()) {
+    // The environment names folders, too. A library's own libraries may be looked for beside the name that it
+    // is opened by: for root that is its real one.
+    const auto trusted = trustedPath(path, "CUDA library");
+    if (geteuid() == 0 && !trusted.ok()) {
       problem = trusted.error().text();
       continue;
     }
-    if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return {};
+    if (dlopen(trusted.ok() ? trusted->c_str() : path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return {};
     problem = dlerror();
   }
   return Error{ErrorCode::kNotFound,

@@ -29,8 +29,7 @@ class HostStore : public GroupStore {
   explicit HostStore(const Host& host) : host_(host.raw()) {}
 
   Status set(const std::string& key, std::string_view value) override {
-    const muster_status status =
-        host_->store_set(host_->context, key.c_str(), value.data(), value.size());
+    const muster_status status = host_->store_set(host_->context, key.c_str(), value.data(), value.size());
     if (status == MUSTER_OK) return {};
     return failed(status, "cannot set store key " + key);
   }

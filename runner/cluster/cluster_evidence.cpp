@@ -32,11 +32,16 @@ void NodeReport::take(std::vector<RankReport> said) {
 }
 
 Json toJson(const RankReport& r) {
-  return {{"rank", r.rank},          {"device", r.device},
-          {"failure", r.failure},    {"signal", r.signal},
-          {"order", r.order},        {"state", r.state == 0 ? std::string() : std::string(1, r.state)},
-          {"state_for", r.stateFor}, {"active", r.active},
-          {"ended", r.ended},        {"cases_ended", r.casesEnded},
+  return {{"rank", r.rank},
+          {"device", r.device},
+          {"failure", r.failure},
+          {"signal", r.signal},
+          {"order", r.order},
+          {"state", r.state == 0 ? std::string() : std::string(1, r.state)},
+          {"state_for", r.stateFor},
+          {"active", r.active},
+          {"ended", r.ended},
+          {"cases_ended", r.casesEnded},
           {"case_failure", r.caseFailure}};
 }
 

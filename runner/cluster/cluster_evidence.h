@@ -14,7 +14,8 @@
 
 namespace muster {
 
-/// One rank as its node's runner sees it: from exits and /proc. What its plugin says counts only against itself.
+/// One rank as its node's runner sees it: from exits and /proc. What its plugin says counts only against
+/// itself.
 struct RankReport {
   int rank = 0;
   std::string device;

@@ -238,11 +238,10 @@ Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t 
 RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double timeLeft) {
   Json ranks = Json::array();
   for (const RankReport& report : link_.rounds().ownReports()) ranks.push_back(toJson(report));
-  const Json mine = {{"late", sight.late},       {"interrupted", sight.interrupted},
-                     {"lost", sight.lost},       {"begun", sight.begun},
-                     {"ended", sight.ended},     {"clean", sight.clean},
-                     {"hurt", sight.hurt},
-                     {"ranks", std::move(ranks)}};
+  const Json mine = {{"late", sight.late},   {"interrupted", sight.interrupted},
+                     {"lost", sight.lost},   {"begun", sight.begun},
+                     {"ended", sight.ended}, {"clean", sight.clean},
+                     {"hurt", sight.hurt},   {"ranks", std::move(ranks)}};
   const double patience = timeLeft + link_.options().lostAfter + kEndSlack;
   const auto decision = link_.agreement().ask(
       round_ + "/end", mine, patience,

@@ -31,10 +31,11 @@ struct RoundSight {
 
 /// What node 0 made of it.
 struct RoundVerdict {
-  std::string culprit;      ///< empty: nobody is at fault
-  std::set<size_t> ranks;   ///< that are at fault themselves
-  std::set<size_t> failed;  ///< runs that count as errors on every rank of the group; none: all ran to their end
-  bool again = false;       ///< what is neither ended nor failed is started again, on all nodes
+  std::string culprit;     ///< empty: nobody is at fault
+  std::set<size_t> ranks;  ///< that are at fault themselves
+  std::set<size_t>
+      failed;          ///< runs that count as errors on every rank of the group; none: all ran to their end
+  bool again = false;  ///< what is neither ended nor failed is started again, on all nodes
 };
 
 /// What all answers of one round come to, before anybody is named.

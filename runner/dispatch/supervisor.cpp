@@ -56,6 +56,7 @@ class Group {
       stopWhereNeeded();
       tick();
     }
+    if (!late_) showStatus(true);  // what they said last
   }
 
   std::vector<std::unique_ptr<HostProcess>> take() { return std::move(hosts_); }

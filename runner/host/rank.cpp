@@ -144,7 +144,8 @@ class Session {
       message = fmt::format("{} returned MUSTER_OK, but had called error(): {}", function, problem.said);
     if (state == CaseState::kOk) message.clear();
     Json end = {{"state", nameOf(state)}, {"message", message}, {"remedy", problem.remedy}};
-    if (call.thrown.empty() && problem.refused.empty() && call.status == MUSTER_PEER_FAILED) end["peer"] = true;
+    if (call.thrown.empty() && problem.refused.empty() && call.status == MUSTER_PEER_FAILED)
+      end["peer"] = true;
     return frames_.endCase(std::move(end));
   }
 

@@ -54,7 +54,9 @@ class StageJudge {
     Verdict verdict = describe(slot);
     if (slot.fixed) {
       verdict.outcome = *slot.fixed;
-      verdict.detail = (slot.anonymous ? "" : subjectText(verdict)) + fixedDetail(slot, verdict);
+      const std::string detail = fixedDetail(slot, verdict);
+      const std::string subject = slot.anonymous ? "" : subjectText(verdict);
+      verdict.detail = detail.starts_with(subject) ? detail : subject + detail;
       return verdict;
     }
     judgeAttempts(slot, verdict);

@@ -82,6 +82,7 @@ RecordClaim claimOf(const Record& record) {
           .exitCode = record.exitCode,
           .strict = record.strict,
           .simulated = record.simulated,
+          .backend = record.backend,
           .scenario = record.scenario,
           .runId = record.runId,
           .node = record.node,
@@ -233,6 +234,9 @@ std::string contradictionIn(const RecordClaim& claim) {
     return fmt::format("run id {} is not of a run of {} that started at {}", printable(claim.runId, 80),
                        printable(claim.node, 80), formatUtc(claim.started));
   if (!claim.scenario.empty() && !claim.simulated) return "a scenario is named, but simulated is false";
+  if (claim.simulated != (claim.backend == kSimulatedBackend))
+    return fmt::format("simulated is {}, but the backend is {}", claim.simulated,
+                       printable(claim.backend, 40));
   if (claim.nodeRank >= claim.nodeCount)
     return fmt::format("node_rank {} of node_count {}", claim.nodeRank, claim.nodeCount);
   if (std::string why = selectionContradiction(claim); !why.empty()) return why;

@@ -47,6 +47,7 @@ struct RecordClaim {
   int exitCode = 0;
   bool strict = false;
   bool simulated = false;
+  std::string_view backend;
   std::string_view scenario;
   const std::string& runId;
   const std::string& node;
@@ -66,7 +67,8 @@ std::string contradictionIn(const RecordClaim& claim);
 
 /// Refuses contradictions: a text of the plan that has another digest, counts that differ from the verdicts,
 /// an acceptance with exit code or blocking outcomes that do not go with it, a stage that passed although its
-/// group names a faulty component, a scenario without the mark SIMULATED, a run id of another node or start.
+/// group names a faulty component, a scenario or the backend sim without the mark SIMULATED, a run id of
+/// another node or start.
 Status checkRecord(const Record& record);
 
 }  // namespace muster

@@ -297,5 +297,49 @@ TEST_F(Cluster, TriesAgainOnAllHostsWhatFailedOnOne) {
   }
 }
 
+/// Who has to wait for it gives up after a second: its own case, and no device, is what failed there.
+WalkPlan failsInStep2(const std::string& more) {
+  WalkPlan plan;
+  plan.more = "fail_rank = 1\nfail_step = 2\n" + more;
+  return plan;
+}
+
+TEST_F(Cluster, NamesARankWhoseCaseFailedAndNotThoseWhoLostItsGroup) {
+  ClusterRun run(3, failsInStep2("patience = 1.0"));
+  run.startAll();
+  run.finish();
+  const std::string who = "of node 1 (n1)) failed: it fails in its first attempt";
+  expectCulprit(run, {0, 2}, who);
+  EXPECT_THAT(run.culprit(1), HasSubstr(who));
+  EXPECT_THAT(run.details(1), HasSubstr("it fails in its first attempt"));
+  for (int host = 0; host < 3; ++host)
+    for (const Verdict& verdict : run.stage(host, "walk").verdicts) {
+      if (verdict.outcome == Outcome::kError) {
+        EXPECT_EQ(verdict.device.empty(), host != 1) << "host " << host;
+      }
+    }
+}
+
+TEST_F(Cluster, NamesARankWhoseCaseFailedWhereTheOtherWaitsForItToTheEnd) {
+  WalkPlan plan = failsInStep2("");
+  plan.timeout = "5s";
+  ClusterRun run(2, plan);
+  run.startAll();
+  run.finish();
+  expectCulprit(run, {0, 1}, "of node 1 (n1)) failed: it fails in its first attempt");
+}
+
+TEST_F(Cluster, NamesNobodyWhereAllPassTheNextAttempt) {
+  WalkPlan plan = failsInStep2("patience = 1.0");
+  plan.stage = "attempts = 2\nallow_flaky = true";
+  ClusterRun run(3, plan);
+  run.startAll();
+  run.finish();
+  for (int host = 0; host < 3; ++host) {
+    EXPECT_EQ(run.culprit(host), "") << "host " << host;
+    EXPECT_NE(run.stage(host, "walk").outcome, Outcome::kError) << run.details(host);
+  }
+}
+
 }  // namespace
 }  // namespace muster::testing

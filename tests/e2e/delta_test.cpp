@@ -333,5 +333,34 @@ TEST_F(Delta, RefusesAFleetThatIsNoneAndAFolderThatIsInUse) {
   expectRefused(merge(runs), 2, "says accepted, and node");
 }
 
+TEST_F(Delta, RefusesAFleetThatWasJudgedByAContract) {
+  Json fleet = Json::parse(readWhole(accepted() / "fleet.json"));
+  fleet["clauses"] = Json::array({{{"clause", "4.2"}}});
+  ASSERT_TRUE(writeFileAtomically(accepted() / "fleet.json", fleet.dump()).ok());
+  expectRefused(merge(again(1, kNewSerial)), 2, "judged by the requirements of a contract");
+}
+
+/// Records of a run on Kubernetes come through pods' logs: without their MACs they are nobody's.
+TEST_F(Delta, TakesNoRecordOfARunOnKubernetesWithoutItsMac) {
+  const fs::path run = dir_.path() / "kube";
+  fs::create_directories(run / "records");
+  fs::rename(fs::path(again(1, kNewSerial)) / nodeName(1), run / "records" / nodeName(1));
+  ASSERT_TRUE(writeFileAtomically(run / "k8s.json", "{}").ok());
+  ASSERT_TRUE(writeFileAtomically(run / "run.key", std::string(64, 'a') + "\n").ok());
+  fs::permissions(run / "run.key", fs::perms::owner_read);
+  const std::string why = "no MAC";
+  const auto merged = merge(run.string());
+  EXPECT_EQ(merged.exitCode, 2) << merged.out << merged.err;
+  EXPECT_THAT(merged.out + merged.err, HasSubstr(why));
+  EXPECT_FALSE(fs::exists(out() / "fleet.json"));
+  const auto added = history({"add", run.string()});
+  EXPECT_NE(added.exitCode, 0);
+  EXPECT_THAT(added.out + added.err, HasSubstr(why));
+  const auto judged = runMuster(
+      {"fleet", (run / "records").string(), "--expect", dir_.write("one.txt", nodeName(1) + "\n").string()});
+  EXPECT_EQ(judged.exitCode, 3) << judged.out;
+  EXPECT_THAT(judged.out, HasSubstr(why));
+}
+
 }  // namespace
 }  // namespace muster::testing

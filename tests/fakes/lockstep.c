@@ -8,8 +8,6 @@
 
 #include "tests/fakes/fake.h"
 
-#define LONG_WAIT 3600.0 /* the stage's own deadline is the one under test */
-
 static const char* lockstepDescribe(void) {
   return "{\"tests\": [{\"name\": \"run\", \"summary\": \"walks in step\","
          " \"backends\": [\"host\"], \"scopes\": [\"node\", \"cluster\"],"
@@ -23,7 +21,11 @@ static const char* lockstepDescribe(void) {
          "{\"name\": \"slow_factor\", \"type\": \"float\", \"default\": 10.0, \"summary\": \"see "
          "slow_rank\"},"
          "{\"name\": \"fail_rank\", \"type\": \"int\", \"default\": -1, \"min\": -1, \"max\": 1000,"
-         " \"summary\": \"rank whose case fails by itself in each first attempt\"}],"
+         " \"summary\": \"rank whose case fails by itself in each first attempt\"},"
+         "{\"name\": \"fail_step\", \"type\": \"int\", \"default\": 100000, \"min\": 0, \"max\": 100000,"
+         " \"summary\": \"step before which it fails; else after the last one\"},"
+         "{\"name\": \"patience\", \"type\": \"float\", \"default\": 3600.0, \"summary\": \"seconds to wait "
+         "for others\"}],"
          " \"metrics\": ["
          "{\"name\": \"world_size\", \"unit\": \"count\", \"direction\": \"none\", \"summary\": \"ranks "
          "seen\"},"
@@ -56,7 +58,7 @@ static muster_status tell(Fake* fake, const char* metric, double value) {
 }
 
 /* What the neighbour said in this step, or a negative number. */
-static double exchange(Fake* fake, int repeat, int step, int rank, int size) {
+static double exchange(Fake* fake, int repeat, int step, int rank, int size, double patience) {
   char key[64], text[32];
   uint64_t length = 0;
   snprintf(key, sizeof key, "r%d.s%d.%d", repeat, step, rank);
@@ -64,9 +66,14 @@ static double exchange(Fake* fake, int repeat, int step, int rank, int size) {
   if (fake->host->store_set(fake->host->context, key, text, strlen(text)) != MUSTER_OK) return -1;
   snprintf(key, sizeof key, "r%d.s%d.%d", repeat, step, (rank + 1) % size);
   memset(text, 0, sizeof text);
-  if (fake->host->store_get(fake->host->context, key, text, sizeof text - 1, &length, LONG_WAIT) != MUSTER_OK)
+  if (fake->host->store_get(fake->host->context, key, text, sizeof text - 1, &length, patience) != MUSTER_OK)
     return -1;
   return strtod(text, NULL);
+}
+
+static muster_status fail(Fake* fake) {
+  fake->host->error(fake->host->context, "it fails in its first attempt", "try again");
+  return MUSTER_ERROR;
 }
 
 static muster_status run(void* session, const char* json) {
@@ -77,21 +84,21 @@ static muster_status run(void* session, const char* json) {
   const int steps = (int)fakeNumber(json, "steps", 5);
   const double factor =
       rank == (int)fakeNumber(json, "slow_rank", -1) ? fakeNumber(json, "slow_factor", 10) : 1;
+  const double patience = fakeNumber(json, "patience", 3600); /* most tests are about the stage's deadline */
+  const int fails = rank == (int)fakeNumber(json, "fail_rank", -1) && fakeNumber(json, "attempt", 1) < 2;
   double neighbour = -1;
   for (int step = 0; step < steps; ++step) {
     char name[64];
+    if (fails && step == (int)fakeNumber(json, "fail_step", 100000)) return fail(fake);
     work(fakeNumber(json, "work", 0.02) * factor);
-    neighbour = exchange(fake, repeat, step, rank, size);
-    if (neighbour < 0) return MUSTER_ERROR;
+    neighbour = exchange(fake, repeat, step, rank, size, patience);
+    if (neighbour < 0) return MUSTER_PEER_FAILED;
     snprintf(name, sizeof name, "r%d.s%d", repeat, step);
-    const muster_status met = fake->host->barrier(fake->host->context, name, LONG_WAIT);
-    if (met != MUSTER_OK) return met;
+    const muster_status met = fake->host->barrier(fake->host->context, name, patience);
+    if (met != MUSTER_OK) return met == MUSTER_ERROR ? MUSTER_PEER_FAILED : met;
     fakeProgress(fake, (step + 1.0) / steps, name);
   }
-  if (rank == (int)fakeNumber(json, "fail_rank", -1) && fakeNumber(json, "attempt", 1) < 2) {
-    fake->host->error(fake->host->context, "it fails in its first attempt", "try again");
-    return MUSTER_ERROR;
-  }
+  if (fails) return fail(fake);
   tell(fake, "world_size", size);
   return tell(fake, "neighbour", neighbour);
 }

@@ -80,8 +80,8 @@ std::string warnings() {
   return log.ok() && !log->warnings.empty() ? "; NCCL's last warnings: " + join(log->warnings, "; ") : "";
 }
 
-/// Only a failed CUDA call is surely this rank's own: a connection that ended is a system or internal error on
-/// one side and a remote one on the other, and which side is not said.
+/// Only a failed CUDA call is surely this rank's own: a connection that ended is a system or internal error
+/// on one side and a remote one on the other, and which side is not said.
 ErrorCode codeOf(ncclResult_t code) {
   if (code == ncclInvalidUsage || code == ncclInvalidArgument) return ErrorCode::kInternal;
   return code == ncclUnhandledCudaError ? ErrorCode::kIo : ErrorCode::kPeer;

@@ -408,6 +408,7 @@ class RecordReader::Impl {
                                                         .exitCode = node.exitCode,
                                                         .strict = node.strict,
                                                         .simulated = node.simulated,
+                                                        .backend = node.backend,
                                                         .scenario = node.scenario,
                                                         .runId = node.runId,
                                                         .node = node.node,

@@ -56,6 +56,7 @@ Status readHead(const Json& json, KeptFleet& fleet) {
   r.read("started", fleet.started);
   r.read("finished", fleet.finished);
   r.optional("waivers_from", fleet.waiversFrom);
+  fleet.clauses = json.contains("clauses");
   r.optional("same_machine", fleet.sameMachine);
   r.optional("reject_outliers", fleet.rejectOutliers);
   r.optional("allow_rejudged", fleet.allowRejudged);

@@ -39,6 +39,7 @@ struct KeptFleet {
   bool rejectOutliers = false;  ///< outliers within limits were rejected too
   bool allowRejudged = false;   ///< records that were judged again were allowed
   std::string waiversFrom;      ///< the fleet's own waiver file; empty: none was given
+  bool clauses = false;         ///< it was judged by the requirements of a contract
   double started = 0;           ///< seconds since 1970
   double finished = 0;
   std::vector<FleetMember> nodes;  ///< in the order expected

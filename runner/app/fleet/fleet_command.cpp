@@ -370,10 +370,12 @@ std::string pathFrom(const fs::path& from, const fs::path& to) {
   return error ? "" : end.lexically_relative(begin).string();
 }
 
-/// Records of a run on Slurm are judged as such, whether or not --slurm-run names it.
-Result<FleetCommandOptions> withSlurmRun(FleetCommandOptions options) {
+/// Records of a run on Slurm or Kubernetes are judged as such, whether or not --slurm-run or --record-key
+/// says so.
+Result<FleetCommandOptions> asOfItsRun(FleetCommandOptions options) {
   if (!options.slurmRun.empty()) return options;
   options.slurmRun = slurmRunOf(options.run);
+  if (options.slurmRun.empty() && options.recordKey.empty()) options.recordKey = kubeKeyOf(options.run);
   if (options.slurmRun.empty()) return options;
   const fs::path records = options.slurmRun / "records";
   std::error_code error;
@@ -388,7 +390,7 @@ Result<FleetCommandOptions> withSlurmRun(FleetCommandOptions options) {
 }  // namespace
 
 Result<int> fleetCommand(const FleetCommandOptions& given) {
-  MUSTER_TRY(const FleetCommandOptions options, withSlurmRun(given));
+  MUSTER_TRY(const FleetCommandOptions options, asOfItsRun(given));
   MUSTER_TRY(const Tree tree, findTree());
   std::optional<slurm::Witness> witness;
   if (!options.slurmRun.empty()) {

@@ -107,6 +107,11 @@ Status checkAccepted(const KeptFleet& fleet, const HistoryOptions& options) {
                              "one with --waivers",
                              printable(fleet.waiversFrom, 80)),
                  fleet.folder.string()};
+  if (fleet.clauses)
+    return Error{ErrorCode::kUsage,
+                 "this fleet was judged by the requirements of a contract, which concern all of its records: "
+                 "put the new ones beside the others and merge all again with `muster fleet --requirements`",
+                 fleet.folder.string()};
   if (fleet.acceptance == Acceptance::kAccepted) return {};
   return Error{ErrorCode::kUsage,
                fmt::format("this fleet is {}; only an accepted fleet can be re-accepted. Merge all records "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks records against what Slurm reports about their jobs.
+// Checks records against what Slurm reports about their jobs, or against the key of their run on Kubernetes.
 #include "runner/app/input/slurm_records.h"
 
 #include <fmt/format.h>
@@ -112,11 +112,14 @@ Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::W
   return rules;
 }
 
-fs::path slurmRunOf(const fs::path& path) {
+namespace {
+
+/// The folder with a file `manifest` that `path` is or lies in; empty: none.
+fs::path runOf(const fs::path& path, const char* manifest) {
   std::error_code error;
-  // Whatever has taken the place of slurm.json: RunStore::open() says what is wrong with it.
+  // Whatever has taken its place: who opens the run says what is wrong with it.
   const auto isRun = [&](const fs::path& folder) {
-    return fs::exists(fs::symlink_status(folder / "slurm.json", error)) && !isPlanted(folder / "slurm.json");
+    return fs::exists(fs::symlink_status(folder / manifest, error)) && !isPlanted(folder / manifest);
   };
   const fs::path named = fs::absolute(path, error).lexically_normal();
   // A link in the run leads out of it, one on the way to it does not.
@@ -124,6 +127,17 @@ fs::path slurmRunOf(const fs::path& path) {
     for (fs::path at = way; at.has_relative_path(); at = at.parent_path())
       if (isRun(at)) return at;
   return {};
+}
+
+}  // namespace
+
+fs::path slurmRunOf(const fs::path& path) {
+  return runOf(path, "slurm.json");
+}
+
+fs::path kubeKeyOf(const fs::path& path) {
+  const fs::path run = runOf(path, "k8s.json");
+  return run.empty() ? run : run / "run.key";
 }
 
 Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed) {
@@ -138,6 +152,10 @@ Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& recor
   RecordsOfAnyRun all;
   for (const fs::path& record : records) {
     const fs::path folder = slurmRunOf(record);
+    const fs::path key = folder.empty() ? kubeKeyOf(record) : fs::path();
+    if (!key.empty() && !all.keys_.contains(key)) {
+      MUSTER_TRY(all.keys_[key], readKey(key));
+    }
     if (folder.empty() || all.runs_.contains(folder)) continue;
     MUSTER_TRY(slurm::RunStore store, slurm::RunStore::open(folder));
     MUSTER_TRY(slurm::Witness witness, askSlurm(store, unconfirmed).context(folder.string()));
@@ -151,7 +169,10 @@ Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& recor
 Result<fleet::NodeSummary> RecordsOfAnyRun::read(fleet::RecordReader& reader, const fs::path& record) const {
   const auto found = runs_.find(slurmRunOf(record));
   const Run* run = found == runs_.end() ? nullptr : found->second.get();
-  reader.setOrigin(run == nullptr ? fleet::RecordOrigin() : run->rules.origin);
+  fleet::RecordOrigin origin = run == nullptr ? fleet::RecordOrigin() : run->rules.origin;
+  if (const auto key = keys_.find(run == nullptr ? kubeKeyOf(record) : fs::path()); key != keys_.end())
+    origin.runKey = key->second;
+  reader.setOrigin(std::move(origin));
   auto node = reader.read(record);
   if (run == nullptr || !node.ok()) return node;
   std::error_code error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which records of a run on Slurm count: each lies where its node writes it, is a file of the run's user,
-// and says what Slurm says of the node's job.
+// and says what Slurm says of the node's job. Those of a run on Kubernetes have a MAC by their node's key.
 #pragma once
 
 #include <filesystem>
@@ -26,10 +26,14 @@ Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::W
 /// The folder of the run on Slurm that `path` is or lies in, also beside its records/. Empty: none.
 std::filesystem::path slurmRunOf(const std::filesystem::path& path);
 
+/// The key of the run on Kubernetes that `path` is or lies in. Empty: none.
+std::filesystem::path kubeKeyOf(const std::filesystem::path& path);
+
 /// Slurm's answer; with `unconfirmed` also where there is no Slurm to ask, as if it had forgotten all jobs.
 Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed);
 
-/// Reads records, wherever they lie, by the rules of the run on Slurm that they lie in, if there is one.
+/// Reads records, wherever they lie, by the rules of the run on Slurm or Kubernetes that they lie in, if there
+/// is one.
 class RecordsOfAnyRun {
  public:
   /// Asks Slurm once for each run of `records`. `unconfirmed`: as for slurmRules().
@@ -44,6 +48,7 @@ class RecordsOfAnyRun {
     fleet::RecordRules rules;  ///< point to the two above
   };
   std::map<std::filesystem::path, std::unique_ptr<Run>> runs_;  ///< by folder
+  std::map<std::filesystem::path, std::string> keys_;           ///< of runs on Kubernetes, by their files
 };
 
 /// What a report says of nodes whose jobs Slurm has forgotten; empty where it remembers all.

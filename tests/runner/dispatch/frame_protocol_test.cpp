@@ -48,6 +48,34 @@ TEST(FrameProtocol, KeepsTheLastProgress) {
   EXPECT_EQ(protocol.lastProgress(), "loading, 25%");
 }
 
+/// A protocol in which these cases ended so.
+FrameProtocol ended(std::initializer_list<Json> ends) {
+  FrameProtocol protocol;
+  int index = 0;
+  for (Json end : ends) {
+    Json begin = {{"type", "case"}, {"case", index}, {"event", "begin"}};
+    end.update({{"type", "case"}, {"case", index++}, {"event", "end"}, {"remedy", ""}});
+    EXPECT_TRUE(protocol.accept(begin).ok());
+    EXPECT_TRUE(protocol.accept(end).ok());
+  }
+  return protocol;
+}
+
+TEST(FrameProtocol, KeepsTheFirstFailureThatIsNoOtherRanks) {
+  const Json ok = {{"state", "ok"}, {"message", ""}};
+  const Json hurt = {{"state", "error"}, {"message", "lost its group"}, {"peer", true}};
+  const Json own = {{"state", "error"}, {"message", "out of memory"}};
+  const Json lacking = {{"state", "unsupported"}, {"message", "no library"}};
+  EXPECT_EQ(ended({ok, hurt}).caseFailure(), "");
+  EXPECT_EQ(ended({hurt, own, lacking}).caseFailure(), "out of memory");
+  EXPECT_EQ(ended({lacking, own}).caseFailure(), "no library");
+  EXPECT_EQ(ended({{{"state", "error"}, {"message", ""}}}).caseFailure(), "no reason was given");
+  EXPECT_THAT(
+      lastError({kBegin, R"({"type":"case","case":0,"event":"end","state":"error","message":"","remedy":"",)"
+                         R"("peer":1})"}),
+      HasSubstr("peer is not a flag"));
+}
+
 TEST(FrameProtocol, RefusesFramesOutOfOrder) {
   EXPECT_THAT(lastError({kEnd}), HasSubstr("case 0 ended, but -1 was open"));
   EXPECT_THAT(lastError({kBegin, kBegin}), HasSubstr("case 0 began inside case 0"));

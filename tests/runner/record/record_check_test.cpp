@@ -115,6 +115,14 @@ TEST(RecordCheck, RefusesAScenarioWithoutTheMark) {
       healthyRecord(), [](Record& r) { r.simulated = false; }, "simulated");
 }
 
+TEST(RecordCheck, RefusesASimulatedRunWithoutTheMark) {
+  const auto pretend = [](Record& r) {
+    r.simulated = false;
+    r.scenario.clear();
+  };
+  expectContradiction(healthyRecord(), pretend, "simulated is false, but the backend is sim");
+}
+
 TEST(RecordCheck, RefusesANodeOutsideItsWorld) {
   expectContradiction(
       healthyRecord(), [](Record& r) { r.nodeRank = 1; }, "node_rank");
