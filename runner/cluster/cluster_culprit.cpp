@@ -166,13 +166,13 @@ Culprit straggler(const std::vector<NodeReport>& nodes) {
 }  // namespace
 
 Culprit failedByThemselves(const std::vector<NodeReport>& nodes) {
-  const auto failed = [](const RankReport& r) { return !r.caseFailure.empty(); };
+  const auto failed = [](const RankReport& r) { return !r.caseFailures.empty(); };
   const std::vector<Place> all = allRanks(nodes);
   const auto first = std::find_if(all.begin(), all.end(), [&](const Place& p) { return failed(*p.rank); });
   const Culprit found = ranksThat(nodes, failed, [](const RankReport&) { return std::string(); });
   const auto count = std::count_if(all.begin(), all.end(), [&](const Place& p) { return failed(*p.rank); });
   if (count == 0 || 2 * static_cast<size_t>(count) > all.size()) return {};
-  return {fmt::format("{} failed: {}", found.text, first->rank->caseFailure), found.ranks};
+  return {fmt::format("{} failed: {}", found.text, first->rank->caseFailures.begin()->second), found.ranks};
 }
 
 Culprit knownCulprit(const std::vector<NodeReport>& nodes) {

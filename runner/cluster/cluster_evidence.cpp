@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "runner/core/text.h"
+#include "runner/dispatch/frame_protocol.h"
 
 namespace muster {
 namespace {
@@ -32,6 +34,11 @@ void NodeReport::take(std::vector<RankReport> said) {
 }
 
 Json toJson(const RankReport& r) {
+  Json runs = Json::array(), why = Json::array();
+  for (const auto& [run, text] : r.caseFailures) {
+    runs.push_back(run);
+    why.push_back(text);
+  }
   return {{"rank", r.rank},
           {"device", r.device},
           {"failure", r.failure},
@@ -42,7 +49,8 @@ Json toJson(const RankReport& r) {
           {"active", r.active},
           {"ended", r.ended},
           {"cases_ended", r.casesEnded},
-          {"case_failure", r.caseFailure}};
+          {"failed_runs", std::move(runs)},
+          {"case_failures", std::move(why)}};
 }
 
 Result<RankReport> rankReportFromJson(const Json& json, const std::string& path) {
@@ -59,13 +67,18 @@ Result<RankReport> rankReportFromJson(const Json& json, const std::string& path)
   reader.read("active", report.active);
   reader.read("ended", report.ended);
   reader.read("cases_ended", report.casesEnded);
-  reader.read("case_failure", report.caseFailure);
+  std::vector<double> runs;
+  std::vector<std::string> why;
+  reader.read("failed_runs", runs);
+  reader.read("case_failures", why);
   MUSTER_CHECK_OK(reader.status());
   if (!isPlainName(report.device)) report.device.clear();
   // What a library said follows a colon.
   if (namesParts(report.failure.substr(0, report.failure.find(": ")))) report.failure.insert(0, "failed: ");
   report.failure = reasonText(report.failure);
-  report.caseFailure = reasonText(report.caseFailure);
+  for (size_t i = 0; i < std::min({runs.size(), why.size(), kMostCaseFailures}); ++i)
+    if (runs[i] >= 0 && runs[i] <= INT_MAX)
+      report.caseFailures.emplace(static_cast<int>(runs[i]), reasonText(why[i]));
   report.state = state.empty() ? '\0' : state[0];
   return report;
 }
@@ -85,7 +98,7 @@ bool RankWatch::look(const std::vector<RankStatus>& statuses, double now) {
     report.signal = status.signal;
     report.ended = status.ended;
     report.casesEnded = status.casesEnded;
-    report.caseFailure = status.caseFailure;
+    report.caseFailures = status.caseFailures;
     Track& track = tracks_[status.rank];
     if (track.state != status.state) track.since = now;
     track.state = status.state;

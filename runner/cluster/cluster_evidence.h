@@ -27,7 +27,7 @@ struct RankReport {
   double active = -1;   ///< share of recent looks in which it was not asleep; negative: too few looks
   bool ended = false;   ///< its process is gone
   int casesEnded = 0;
-  std::string caseFailure;  ///< why a case failed on it that no other rank made fail; empty: none
+  std::map<int, std::string> caseFailures;  ///< why runs failed on it that no other rank made fail
 };
 
 /// One node of a group, as node 0 knows it.
@@ -89,8 +89,8 @@ std::string stoppedNode(const std::string& name, double seconds);
 /// named.
 std::string lostEachOther(const std::string& how);
 
-/// Who failed a case while others failed it because of another rank. Nobody where more than half of all
-/// ranks did: then what they have in common is at fault.
+/// Who failed runs by themselves, of those that are left in `nodes`. Nobody where more than half of all ranks
+/// did: then what they have in common is at fault.
 Culprit failedByThemselves(const std::vector<NodeReport>& nodes);
 
 /// Whether a text of another node may be taken for the runner's words about a rank or a node.

@@ -151,6 +151,31 @@ void ClusterStage::beginRound(int attempt, int start) {
   link_.rounds().begin(round_);
 }
 
+namespace {
+
+/// Runs that failed on a rank because of another one, or in which one still waits.
+std::set<size_t> hurtRuns(const ClusterAgreement::Answers& answers) {
+  std::set<size_t> hurt;
+  for (const auto& answer : answers) {
+    if (!answer) continue;
+    hurt.merge(setOf(*answer, "hurt"));
+    const std::set<size_t> ended = setOf(*answer, "ended");
+    for (const size_t run : setOf(*answer, "begun"))
+      if (!ended.contains(run)) hurt.insert(run);
+  }
+  return hurt;
+}
+
+/// Who failed a run in which nobody was hurt has done so to itself alone.
+void forgetHarmless(std::vector<NodeReport>& nodes, const std::set<size_t>& hurt) {
+  for (NodeReport& node : nodes)
+    for (RankReport& rank : node.ranks)
+      std::erase_if(rank.caseFailures,
+                    [&](const auto& failure) { return !hurt.contains(static_cast<size_t>(failure.first)); });
+}
+
+}  // namespace
+
 std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterAgreement::Answers& answers) {
   std::vector<NodeReport> nodes = link_.rounds().nodes();
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -178,6 +203,7 @@ Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
   if (Culprit full = link_.rounds().storeFull(); !full.text.empty()) return full;
   std::vector<NodeReport> nodes = sightsOfNodes(answers);
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i].mute = !answers[i];
+  forgetHarmless(nodes, hurtRuns(answers));
   if (late) return culpritAtDeadline(nodes);
   const Culprit known = knownCulprit(nodes);
   return known.text.empty() ? failedByThemselves(nodes) : known;
@@ -223,9 +249,7 @@ Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t 
     result = {};
     for (size_t run = 0; run < runs; ++run) result.failed.insert(run);
   }
-  const bool hurt = std::any_of(answers.begin(), answers.end(),
-                                [](const auto& answer) { return answer && flag(*answer, "hurt"); });
-  const Culprit culprit = result.passed && !hurt ? Culprit{} : culpritOf(answers);
+  const Culprit culprit = result.passed && hurtRuns(answers).empty() ? Culprit{} : culpritOf(answers);
   const bool unknown = !result.passed && culprit.text.empty();
   return {{"culprit", unknown ? "the group's ranks did not all end their cases, and no rank or node is known "
                                 "to be at fault"

@@ -26,7 +26,7 @@ struct RoundSight {
   std::set<size_t> begun;    ///< runs that any of its ranks began
   std::set<size_t> ended;    ///< runs that all of its ranks ended
   bool clean = true;         ///< all of its ranks' processes ended well
-  bool hurt = false;         ///< a case failed on one of its ranks because of another rank
+  std::set<size_t> hurt;     ///< runs that failed on one of its ranks because of another rank
 };
 
 /// What node 0 made of it.

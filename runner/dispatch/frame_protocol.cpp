@@ -96,9 +96,10 @@ Status FrameProtocol::acceptCase(const Json& frame) {
   if (frame["state"] == "cancelled") ++cancelled_;
   const bool own = frame["state"] == "unsupported" ||
                    (frame["state"] == "error" && (peer == frame.end() || !peer->get<bool>()));
-  if (own && caseFailure_.empty()) {
-    caseFailure_ = reasonText(frame["message"].get_ref<const std::string&>());
-    if (caseFailure_.empty()) caseFailure_ = "no reason was given";
+  if (own && caseFailures_.size() < kMostCaseFailures) {
+    std::string& why = caseFailures_[index];
+    why = reasonText(frame["message"].get_ref<const std::string&>());
+    if (why.empty()) why = "no reason was given";
   }
   endedCases_.insert(index);
   openCase_ = -1;

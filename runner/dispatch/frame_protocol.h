@@ -2,6 +2,7 @@
 // What a rank may say and in which order; see runner/host/README.md.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -9,6 +10,9 @@
 #include "runner/core/result.h"
 
 namespace muster {
+
+/// Kept of one rank: why its cases failed.
+inline constexpr size_t kMostCaseFailures = 16;
 
 /// Follows the frames of one rank. A frame that is accepted has all its fields in the right types, so later
 /// readers need not check them; its values may still be false.
@@ -24,8 +28,8 @@ class FrameProtocol {
   [[nodiscard]] int openCase() const { return openCase_; }  ///< -1: none
   [[nodiscard]] const std::string& lastProgress() const { return lastProgress_; }
   [[nodiscard]] const std::string& fatal() const { return fatal_; }
-  /// Why the first case failed that did not fail because of another rank; empty: none did.
-  [[nodiscard]] const std::string& caseFailure() const { return caseFailure_; }
+  /// Why cases failed that did not fail because of another rank, by their indices: the first of them.
+  [[nodiscard]] const std::map<int, std::string>& caseFailures() const { return caseFailures_; }
 
  private:
   Status acceptCase(const Json& frame);
@@ -38,7 +42,7 @@ class FrameProtocol {
   std::set<int> endedCases_;
   std::string lastProgress_;
   std::string fatal_;
-  std::string caseFailure_;
+  std::map<int, std::string> caseFailures_;
   int openCase_ = -1;
   int cancelled_ = 0;
   bool done_ = false;

@@ -211,7 +211,7 @@ RankStatus HostProcess::status() const {
   status.device = job_.spec.device;
   status.pid = rank_;
   status.casesEnded = protocol_.casesEnded();
-  status.caseFailure = protocol_.caseFailure();
+  status.caseFailures = protocol_.caseFailures();
   status.lastProgress = protocol_.lastProgress();
   status.ended = ended_ || rankExited_;
   // What we did to it ourselves says nothing about the rank.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,8 +62,8 @@ struct RankStatus {
   std::string failure;    ///< why it will not end well, unless the runner stopped it; empty: nothing known
   int signal = 0;         ///< that ended it, with `failure`; 0: none
   int casesEnded = 0;     ///< `case end` frames seen
-  /// The plugin's word: why its first case failed that did not fail because of another rank; empty: none.
-  std::string caseFailure;
+  /// The plugin's word: why cases failed that did not fail because of another rank, by their indices.
+  std::map<int, std::string> caseFailures;
   std::string lastProgress;
 };
 

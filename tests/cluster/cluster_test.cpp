@@ -329,6 +329,18 @@ TEST_F(Cluster, NamesARankWhoseCaseFailedWhereTheOtherWaitsForItToTheEnd) {
   expectCulprit(run, {0, 1}, "of node 1 (n1)) failed: it fails in its first attempt");
 }
 
+TEST_F(Cluster, NamesNobodyWhereACaseFailsThatHurtsNoOtherRank) {
+  WalkPlan plan;
+  plan.more = "fail_rank = 1";  // after its last step
+  ClusterRun run(3, plan);
+  run.startAll();
+  run.finish();
+  for (int host = 0; host < 3; ++host) {
+    EXPECT_EQ(run.culprit(host), "") << "host " << host;
+    EXPECT_EQ(run.stage(host, "walk").outcome == Outcome::kError, host == 1) << run.details(host);
+  }
+}
+
 TEST_F(Cluster, NamesNobodyWhereAllPassTheNextAttempt) {
   WalkPlan plan = failsInStep2("patience = 1.0");
   plan.stage = "attempts = 2\nallow_flaky = true";

@@ -121,11 +121,15 @@ void FrameCollector::overrule(const RankSlot& slot, size_t index, const std::str
           remedy, cause);
 }
 
-bool FrameCollector::hurt(int rank) const {
+std::set<size_t> FrameCollector::hurtRuns(int rank) const {
+  std::set<size_t> hurt;
   const auto state = ranks_.find(rank);
-  if (state == ranks_.end()) return false;
-  return std::any_of(state->second.ends.begin(), state->second.ends.end(),
-                     [](const auto& end) { return isOfPeer(end.second); });
+  if (state == ranks_.end()) return hurt;
+  for (size_t run = 0; run < runs_.size(); ++run)
+    if (const auto end = state->second.ends.find(runs_[run].planned->id);
+        end != state->second.ends.end() && isOfPeer(end->second))
+      hurt.insert(run);
+  return hurt;
 }
 
 void FrameCollector::explain(const RankSlot& slot, const std::string& message, const std::string& remedy) {

@@ -56,8 +56,8 @@ class FrameCollector {
   void overrule(const RankSlot& slot, size_t index, const std::string& message, const std::string& remedy,
                 CaseEnd::Cause cause);
 
-  /// Whether a case failed on this rank because of another one.
-  [[nodiscard]] bool hurt(int rank) const;
+  /// The runs of cases that failed on this rank because of another one.
+  [[nodiscard]] std::set<size_t> hurtRuns(int rank) const;
   /// Puts `message` before what the rank said of each such case.
   void explain(const RankSlot& slot, const std::string& message, const std::string& remedy);
 

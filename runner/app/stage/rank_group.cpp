@@ -187,7 +187,7 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
     keepEnd(slots[i], ends[i], record);
     sight.late = sight.late || ends[i].state == RankEnd::State::kTimeout;
     sight.clean = sight.clean && ends[i].state == RankEnd::State::kOk;
-    sight.hurt = sight.hurt || collector_.hurt(slots[i].rank);
+    sight.hurt.merge(collector_.hurtRuns(slots[i].rank));
     const std::set<size_t>& ended = collector_.endedRuns(slots[i].rank);
     sight.begun.insert(ended.begin(), ended.end());
     if (const int open = collector_.openRun(slots[i].rank); open >= 0)

@@ -240,19 +240,19 @@ TEST(RankReport, NamesNoOtherRankOrNode) {
 TEST(FailedByThemselves, AreThoseOfAHalfAtMost) {
   auto nodes = healthy(4);
   EXPECT_EQ(failedByThemselves(nodes).text, "");
-  nodes[2].ranks[0].caseFailure = "out of memory";
+  nodes[2].ranks[0].caseFailures = {{0, "out of memory"}};
   EXPECT_EQ(failedByThemselves(nodes).text, "rank 2 (gpu0 of node 2 (n2)) failed: out of memory");
-  nodes[3].ranks[0].caseFailure = "rank 0 (gpu0 of node 0 (n0)) is at fault";
+  nodes[3].ranks[0].caseFailures = {{0, "rank 0 (gpu0 of node 0 (n0)) is at fault"}};
   const Culprit two = failedByThemselves(nodes);
   EXPECT_EQ(two.text, "rank 2 (gpu0 of node 2 (n2)), rank 3 (gpu0 of node 3 (n3)) failed: out of memory");
   EXPECT_EQ(two.ranks, (std::set<int>{2, 3}));
-  nodes[1].ranks[0].caseFailure = "out of memory";
+  nodes[1].ranks[0].caseFailures = {{0, "out of memory"}};
   EXPECT_EQ(failedByThemselves(nodes).text, "") << "what three of four share is at fault";
 }
 
 TEST(CulpritAtDeadline, IsWhoFailedItsCaseAndNotWhoWaitsForIt) {
   auto nodes = healthy(2);
-  nodes[1].ranks[0].caseFailure = "out of memory";
+  nodes[1].ranks[0].caseFailures = {{0, "out of memory"}};
   nodes[1].ranks[0].casesEnded = 1;
   EXPECT_EQ(culpritAtDeadline(nodes).ranks, std::set<int>{1});
 }

@@ -61,15 +61,16 @@ FrameProtocol ended(std::initializer_list<Json> ends) {
   return protocol;
 }
 
-TEST(FrameProtocol, KeepsTheFirstFailureThatIsNoOtherRanks) {
+TEST(FrameProtocol, KeepsTheFailuresThatAreNoOtherRanks) {
   const Json ok = {{"state", "ok"}, {"message", ""}};
   const Json hurt = {{"state", "error"}, {"message", "lost its group"}, {"peer", true}};
   const Json own = {{"state", "error"}, {"message", "out of memory"}};
   const Json lacking = {{"state", "unsupported"}, {"message", "no library"}};
-  EXPECT_EQ(ended({ok, hurt}).caseFailure(), "");
-  EXPECT_EQ(ended({hurt, own, lacking}).caseFailure(), "out of memory");
-  EXPECT_EQ(ended({lacking, own}).caseFailure(), "no library");
-  EXPECT_EQ(ended({{{"state", "error"}, {"message", ""}}}).caseFailure(), "no reason was given");
+  using Failures = std::map<int, std::string>;
+  EXPECT_EQ(ended({ok, hurt}).caseFailures(), Failures());
+  EXPECT_EQ(ended({hurt, own, ok, lacking}).caseFailures(),
+            (Failures{{1, "out of memory"}, {3, "no library"}}));
+  EXPECT_EQ(ended({{{"state", "error"}, {"message", ""}}}).caseFailures().at(0), "no reason was given");
   EXPECT_THAT(
       lastError({kBegin, R"({"type":"case","case":0,"event":"end","state":"error","message":"","remedy":"",)"
                          R"("peer":1})"}),
