@@ -40,7 +40,7 @@ CODE_OF = re.compile(r"^\s+Function : (\w+)$")
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w\S*)\s*([^;]*);")
 PTX_ENTRY = re.compile(r"\.entry (\w+)\(.*?\)(.*?)\{", re.S)
 MOST_IN_PTX = re.compile(r"\.maxntid (\d+), (\d+), (\d+)")
-SOURCE = re.compile(r"^_ZN6muster4cuda\d+(\w+?)_cu")
+SOURCE = re.compile(r"(?:4cuda|NS0_)\d+([a-z_]+)_cu\d")
 
 KERNELS = pathlib.Path(__file__).resolve().parents[3] / "kernels/cuda"
 SOURCES = {path.stem: str(path.relative_to(KERNELS)) for path in sorted(KERNELS.rglob("*.cu"))}

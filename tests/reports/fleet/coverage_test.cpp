@@ -194,6 +194,7 @@ TEST(Coverage, SetsAsideRecordsOfAnotherRun) {
   folder.add(changed);
   Record real = nodeRecord("n4");
   real.simulated = false;
+  real.backend = "cuda";
   real.scenario = "";
   folder.add(real);
   const Fleet fleet = folder.assess({"n1", "n2", "n3", "n4"});
