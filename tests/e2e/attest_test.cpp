@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <fstream>
 
+#include "runner/core/text.h"
 #include "runner/record/record_check.h"
+#include "runner/system/files.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {
@@ -85,6 +87,16 @@ class Attest : public ::testing::Test {
     fs::copy(again + "/record.json", run + "/record.json", fs::copy_options::overwrite_existing);
     fs::remove(run + "/journal.jsonl");
     runMuster({"report", run + "/record.json", "--out", run});
+  }
+
+  /// A fleet of one run, and its file of expected nodes.
+  std::string fleetOf(const std::string& name, const std::vector<std::string>& more = {}) {
+    const fs::path fleet = dir_.path() / ("fleet" + std::to_string(copies_++));
+    fs::create_directories(fleet);
+    fs::copy(made(name), fleet / "n0", fs::copy_options::recursive);
+    const auto nodes = dir_.write("nodes.txt", "sim-node-0000\n").string();
+    runMuster(std::vector<std::string>{"fleet", fleet.string(), "--expect", nodes} + more);
+    return fleet.string();
   }
 
   TempDir dir_;
@@ -232,6 +244,198 @@ TEST_F(Attest, RefutesARecordThatLacksADevice) {
   });
   settle(run);
   expectRefuted(verify(run), "stage gemm: case gemm has no result of rank 5 (gpu5)");
+}
+
+StageRecord& inventoryOf(Record& record) {
+  return *std::find_if(record.stages.begin(), record.stages.end(),
+                       [](const StageRecord& stage) { return stage.name == "muster:inventory"; });
+}
+
+/// The node of the scenario has 7 GPUs, and its profile wants 8.
+TEST_F(Attest, RefutesACountThatTheInventoryDoesNotHave) {
+  ASSERT_EQ(simulate("h100x8-missing-gpu", "missing", {}).exitCode, 1);
+  const auto honest = verify(made("missing"));
+  EXPECT_THAT(honest.out, Not(HasSubstr("REFUTED")));
+  const std::string run = copyOf("missing");
+  edit(run, [](Record& record) {
+    for (Measurement& m : inventoryOf(record).measurements)
+      if (m.metric == "env.device_count") m.samples = {8};
+  });
+  settle(run);
+  expectRefuted(verify(run), "env.device_count is 8, and the record's inventory lists 7 devices");
+}
+
+TEST_F(Attest, RefutesAnInventoryThatItsStageDidNotMeasure) {
+  const std::string run = copyOf("missing");
+  edit(run, [](Record& record) {
+    Json& devices = record.inventory["devices"];
+    devices.push_back(devices.back());
+    devices.back()["id"] = "gpu7";
+    for (Measurement& m : inventoryOf(record).measurements)
+      if (m.metric == "env.device_count") m.samples = {8};
+  });
+  settle(run);
+  const auto result = verify(run);
+  expectRefuted(result, "the record's inventory has gpu7 with env.device_name");
+  EXPECT_THAT(result.out, HasSubstr("has gpu7 with env.device_memory"));
+  EXPECT_THAT(result.out, HasSubstr("its inventory is not that of artifacts/muster:inventory/rank0.case0"));
+}
+
+/// The artifact is named by its digest, so an edit of both is left to the journal.
+TEST_F(Attest, RefutesAnInventoryThatTheJournalDoesNotHave) {
+  const std::string run = copyOf("healthy");
+  edit(run, [&](Record& record) {
+    record.inventory["devices"][3]["serial"] = "1320000000000";
+    ArtifactRecord& artifact = inventoryOf(record).artifacts.front();
+    const std::string text = record.inventory.dump(1);
+    std::ofstream(run + "/" + artifact.path) << text;
+    artifact.bytes = text.size();
+    artifact.sha256 = sha256Hex(text);
+  });
+  std::string journal = readWhole(run + "/journal.jsonl");
+  const Record record = recordIn(run);
+  std::vector<std::string> lines = split(journal, '\n');
+  for (std::string& line : lines) {
+    if (line.empty()) continue;
+    Json json = Json::parse(line);
+    if (json["type"] != "stage" || json["stage"]["name"] != "muster:inventory") continue;
+    json["stage"]["artifacts"] = Json::parse(recordText(record))["stages"][0]["artifacts"];
+    line = json.dump();
+  }
+  std::ofstream(run + "/journal.jsonl") << join(lines, "\n");
+  const auto result = verify(run);
+  expectRefuted(result, "journal.jsonl: the inventory was another one: /devices/3/serial is");
+  EXPECT_THAT(result.out, HasSubstr("in the record \"1320000000000\""));
+  EXPECT_THAT(result.out, Not(HasSubstr("ended otherwise"))) << "nothing else tells it";
+}
+
+TEST_F(Attest, RefutesDevicesOfAnotherModelThanTheProfiles) {
+  const std::string run = copyOf("healthy");
+  edit(run, [](Record& record) {
+    for (Json& device : record.inventory["devices"]) {
+      device["name"] = "Tesla T4";
+      device["pci_id"] = "10de:1eb8";
+    }
+    for (Measurement& m : inventoryOf(record).measurements)
+      if (m.metric == "env.device_name") m.text = "Tesla T4";
+  });
+  settle(run);
+  expectRefuted(verify(run), "env.sku_mismatches is 0, and the record's inventory and profile give 8");
+}
+
+/// What the inventory is compared with differs in none of these.
+TEST_F(Attest, RefutesNoHealthyKindOfRun) {
+  ASSERT_EQ(simulate("h100x8-healthy", "device", {"--device", "gpu3"}).exitCode, 3);
+  ASSERT_EQ(simulate("h100x8-healthy", "only", {"--only", "gemm"}).exitCode, 3);
+  const auto unknown = dir_.write("unknown.toml", std::string("allow_unknown_sku = true\n") + kPlan).string();
+  ASSERT_EQ(simulate("h100x8-unknown-sku", "unknown", {}, unknown).exitCode, 0);
+  ASSERT_EQ(runMuster({"judge", made("healthy") + "/record.json", "--out", made("judged"), "--sku",
+                       plan("skus/h200-sxm.toml")})
+                .exitCode,
+            0);
+  ASSERT_EQ(runMuster({"redact", made("healthy") + "/record.json", "--out", made("redacted"), "--map",
+                       made("map.json")})
+                .exitCode,
+            0);
+  std::string second = kPlan;
+  second.erase(0, second.find("[[stage]]"));
+  second.replace(second.find("\"gemm\""), 6, "\"again\"");
+  second.replace(second.find("\"4m\""), 4, "\"9m\"");
+  const auto two = dir_.write("two.toml", kPlan + second).string();
+  ASSERT_EQ(simulate("h100x8-healthy", "resumed", {"--budget", "4m30s"}, two).exitCode, 3);
+  ASSERT_EQ(runMuster({"run", "--resume", made("resumed")}).exitCode, 0);
+  ASSERT_EQ(recordIn(made("resumed")).resumed, 1);
+  for (const char* name : {"resumed", "device", "only", "unknown", "judged", "redacted"}) {
+    const auto result = verify(made(name));
+    EXPECT_EQ(result.exitCode == 2 || result.exitCode > 3, false) << name << "\n" << result.err;
+    EXPECT_THAT(result.out, Not(HasSubstr("REFUTED"))) << name;
+  }
+}
+
+TEST_F(Attest, RefutesReportsWithoutTheirRecord) {
+  const std::string run = copyOf("healthy");
+  fs::create_directories(fs::path(run) / "summary");
+  for (const char* name : {"report.html", "junit.xml", "fleet.html", "fleet-inputs.json"})
+    std::ofstream(fs::path(run) / "summary" / name) << "all nodes accepted";
+  const auto result = verify(run);
+  expectRefuted(result, "summary/report.html: there is no record.json beside it");
+  EXPECT_THAT(result.out, HasSubstr("summary/junit.xml: there is no record.json beside it"));
+  EXPECT_THAT(result.out, HasSubstr("summary/fleet.html: there is no fleet.json beside it"));
+  EXPECT_THAT(result.out, HasSubstr("summary/fleet-inputs.json: there is no fleet.json beside it"));
+  EXPECT_EQ(sign(run).exitCode, 2);
+}
+
+TEST_F(Attest, LeavesOpenDocumentsThatComeFromNoRecord) {
+  const std::string run = copyOf("healthy");
+  for (const char* name : {"Summary.HTML", "certificate.pdf", "results.xml", "notes.txt"})
+    std::ofstream(fs::path(run) / name) << "accepted";
+  ASSERT_EQ(sign(run).exitCode, 0);
+  const auto result = verify(run, byKey());
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  for (const char* name : {"Summary.HTML", "certificate.pdf", "results.xml"})
+    EXPECT_THAT(result.out, HasSubstr(std::string(name) + ": was not verified: it comes from no record"));
+  EXPECT_THAT(result.out, HasSubstr("not read, as no result depends on them: 1 file (notes.txt)"));
+  for (const char* name : {"Summary.HTML", "certificate.pdf", "results.xml", "signature.dsse.json"})
+    fs::remove(fs::path(run) / name);
+  ASSERT_EQ(sign(run).exitCode, 0);
+  EXPECT_EQ(verify(run, byKey()).exitCode, 0) << "a text is only told";
+}
+
+/// The time at which a fleet was judged decides which waivers had expired.
+TEST_F(Attest, RefutesAFleetThatWasJudgedBeforeItsRunsEnded) {
+  const std::string fleet = fleetOf("healthy"), inputs = fleet + "/fleet-inputs.json";
+  Json json = Json::parse(readWhole(inputs));
+  const double end = recordIn(fleet + "/n0").finished;
+  json["at"] = end - 200;
+  std::ofstream(inputs) << json.dump(1) << "\n";
+  EXPECT_THAT(verify(fleet).out, Not(HasSubstr("REFUTED"))) << "clocks differ a little";
+  json["at"] = end - 400;
+  std::ofstream(inputs) << json.dump(1) << "\n";
+  const auto result = verify(fleet);
+  expectRefuted(result, "node sim-node-0000: its run ended at ");
+  EXPECT_THAT(result.out, HasSubstr("this machine's clock or the node's is wrong"));
+  json["at"] = "nan";
+  std::ofstream(inputs) << json.dump(1) << "\n";
+  EXPECT_EQ(verify(fleet).exitCode, 1);
+}
+
+TEST_F(Attest, JudgesNoFleetOfRunsThatEndInTheFuture) {
+  const std::string fleet = fleetOf("healthy");
+  edit(fleet + "/n0", [](Record& record) { record.finished += 1000; });
+  const auto nodes = dir_.write("nodes.txt", "sim-node-0000\n").string();
+  const std::string before = readWhole(fleet + "/fleet.json");
+  const auto result = runMuster({"fleet", fleet, "--expect", nodes});
+  EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
+  EXPECT_THAT(result.err, HasSubstr("Set it right, and run `muster fleet` again"));
+  EXPECT_EQ(readWhole(fleet + "/fleet.json"), before);
+}
+
+TEST_F(Attest, RefutesAFleetWithAnotherWordForItsResult) {
+  const std::string fleet = fleetOf("slow");
+  Json json = Json::parse(readWhole(fleet + "/fleet.json"));
+  json["acceptance"] = "accepted, see summary";
+  std::ofstream(fleet + "/fleet.json") << json.dump(1) << "\n";
+  const auto result = verify(fleet);
+  expectRefuted(result, "fleet.json.acceptance");
+  EXPECT_THAT(result.out, Not(HasSubstr("see summary)")));
+}
+
+TEST_F(Attest, AsksForThePromisedRequirements) {
+  const std::string text =
+      "schema = 1\nname = \"r\"\n[[clause]]\nid = \"gemm\"\nrequirement = \"GEMM\"\nsource = \"test\"\n"
+      "metrics = [\"compute.gemm_throughput\"]\n";
+  const auto own = dir_.write("own.toml", text).string();
+  const auto other = dir_.write("other.toml", text + "# other\n").string();
+  const std::string run = copyOf("healthy"), fleet = fleetOf("healthy", {"--requirements", own});
+  expectRefuted(verify(run, {"--requirements", own}), "requirements.toml is missing, which was promised");
+  ASSERT_EQ(runMuster({"report", run + "/record.json", "--out", run, "--requirements", own}).exitCode, 0);
+  for (const std::string& folder : {run, fleet}) {
+    ASSERT_EQ(sign(folder).exitCode, 0);
+    const auto result = verify(folder, byKey() + std::vector<std::string>{"--requirements", own});
+    EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("under the promised requirements"));
+    expectRefuted(verify(folder, {"--requirements", other}), "promised was sha256");
+  }
 }
 
 TEST_F(Attest, RefutesConsistentSamplesOfAnotherSignerByTheKeyAlone) {

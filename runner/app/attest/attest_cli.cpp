@@ -28,8 +28,9 @@ Needs no network, no hardware and no trust in the signer. It checks
   files      every file is the one that was signed: names the byte that differs, files that are missing or were added
   record     the record agrees with itself
   verdict    every check result derived again from the stored samples: names the one that was changed
-  limits     tests, parameters and limits derived again from the plan and profile in the record
-  promise    plan, profile and waivers are your copies (--plan, --sku, --waivers), without --set
+  limits     tests, parameters and limits derived again from the plan and profile in the record, and its devices
+  promise    plan, profile, waivers and requirements are your copies (--plan, --sku, --waivers, --requirements),
+             without --set
   attempts   the record tells every attempt that the journal holds
   reports    report.html and junit.xml rendered again, byte for byte
 The worst result counts: of all fleets, and of runs that are in none. A run accepted under waivers stays open without
@@ -70,6 +71,10 @@ CLI::App* addVerify(CLI::App& app, VerifyOptions& o) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   verify->add_option("--waivers", o.waivers, "your copy of the waivers that you agreed to")
+      ->type_name("FILE");
+  verify
+      ->add_option("--requirements", o.requirements,
+                   "your copy of the requirements that were promised; each result must be judged by them")
       ->type_name("FILE");
   verify->add_option("--plugins", o.pluginFolders, "directory with additional plugins of the plan")
       ->type_name("DIR")

@@ -2,6 +2,7 @@
 // `muster sign` and `muster verify`.
 #include <fmt/format.h>
 
+#include "reports/acceptance/requirements.h"
 #include "runner/app/attest/attest_options.h"
 #include "runner/app/attest/folder_verification.h"
 #include "runner/core/print.h"
@@ -34,6 +35,10 @@ Result<Promise> promiseOf(const VerifyOptions& options) {
   if (!options.waivers.empty()) {
     MUSTER_TRY(const std::string text, readFile(options.waivers));
     promise.waiversSha256 = sha256Hex(text);
+  }
+  if (!options.requirements.empty()) {
+    MUSTER_TRY(const Requirements requirements, readRequirements(options.requirements));
+    promise.requirementsSha256 = sha256Hex(requirements.text);
   }
   return promise;
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "runner/app/attest/derived_inventory.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/stage/expectations.h"
 #include "runner/app/stage/rank_slots.h"
@@ -196,12 +197,18 @@ void comparePeaks(const Basis& basis, std::vector<std::string>& out) {
                                 at == derived.end() ? "none" : fmt::format("{}", at->second)));
 }
 
-/// The inventory's own limit: how many devices there must be.
+/// The inventory's own limits: how many devices there must be, and that all match the profile.
 void compareInventory(const Basis& basis, const StageRecord& stage, std::vector<std::string>& out) {
   const auto stored = evidenceFromRecord(stage);
-  if (!stored.ok() || stage.state != StageState::kRan || basis.node.devices.empty()) return;
+  if (!stored.ok() || stage.state != StageState::kRan) return;
+  const bool taken = std::all_of(stored->ends.begin(), stored->ends.end(),
+                                 [](const CaseEnd& end) { return end.state == CaseEnd::State::kOk; });
+  if (!taken) return;  // it was not accepted without devices
+  NodeInventory inventory;
+  if (basis.record.inventory.contains("devices")) inventory.facts = basis.record.inventory;
+  inventory.skuProblems = skuMismatches(inventory.devices(), basis.profile);
   StageEvidence derived;
-  expectDeviceCount(basis.profile, derived);
+  expectDevices(inventory, basis.profile, derived);
   for (const Expectation& limit : derived.expectations)
     if (std::none_of(stored->expectations.begin(), stored->expectations.end(),
                      [&](const Expectation& e) { return limitKey(e) == limitKey(limit); }))
@@ -228,6 +235,7 @@ std::vector<std::string> limitDifferences(const Record& record, const Plan& plan
   const Basis basis{record, plan, profile, catalog, progressOf(record, plan, profile)};
   compareSettings(basis, out);
   comparePeaks(basis, out);
+  for (std::string& line : inventoryDifferences(record, profile)) out.push_back(std::move(line));
   for (const StageRecord& stage : record.stages) {
     if (stage.name == kInventoryStage) compareInventory(basis, stage, out);
     const auto planned = std::find_if(plan.stages.begin(), plan.stages.end(),

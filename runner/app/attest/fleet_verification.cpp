@@ -92,7 +92,8 @@ class FleetVerification {
 
   /// What the fleet says of itself; whether it is true is compared later.
   void takeResult(const Json& json, FolderResult& result) {
-    std::string acceptance, build;
+    Acceptance acceptance = Acceptance::kIncomplete;
+    std::string build;
     int exitCode = 0;
     JsonReader reader(json, kFleetName);
     reader.read("acceptance", acceptance);
@@ -103,7 +104,7 @@ class FleetVerification {
     sameBuild_ = build == buildId();
     const auto simulated = json.find("simulated");
     result.simulated = result.simulated || simulated == json.end() || *simulated != Json(false);
-    result.verified.push_back({prefix_ + kFleetName, exitCode, acceptance, {}, false});
+    result.verified.push_back({prefix_ + kFleetName, exitCode, nameOf(acceptance), {}, false});
     Json entry = {{"folder", prefix_}, {"fleet", true}};
     for (const char* key :
          {"acceptance", "exit_code", "simulated", "plan", "fleet_id", "records_sha256", "waivers_sha256"})

@@ -10,9 +10,12 @@
 #include "reports/acceptance/clause_matrix.h"
 #include "reports/fleet/read/record_stream.h"
 #include "runner/app/attest/fleet_verification.h"
+#include "runner/app/fleet/fleet_inputs.h"
+#include "runner/app/node/run_folder.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
 #include "runner/record/findings/concessions.h"
+#include "runner/record/findings/deviations.h"
 
 namespace muster {
 namespace {
@@ -84,6 +87,93 @@ std::set<std::string> setAsideIn(const VerifyTools& tools) {
     }
   }
   return folders;
+}
+
+/// What each of these files is derived from, in its own folder.
+constexpr std::array<std::pair<const char*, const char*>, 4> kDerivedFiles = {{
+    {"report.html", kRecordName},
+    {"junit.xml", kRecordName},
+    {"fleet.html", kFleetName},
+    {kFleetInputsFile, kFleetName},
+}};
+constexpr std::array kReportEndings = {".html", ".htm", ".pdf", ".xml"};
+constexpr size_t kMostNamed = 5;  ///< files in one line
+
+/// Files beside records and fleets, each of which a reader may take for a result.
+class OtherFiles {
+ public:
+  OtherFiles(const VerifyTools& tools, const std::set<std::string>& artifacts, Verification& out)
+      : tools_(tools), artifacts_(artifacts), out_(out) {}
+
+  void verify() {
+    for (const attest::FolderFile& file : tools_.files.files) verifyFile(file.name);
+    if (others_.empty()) return;
+    const size_t shown = std::min(others_.size(), kMostNamed);
+    const std::string names = join(std::vector<std::string>(others_.begin(), others_.begin() + shown), ", ");
+    out_.tell(VerifyCheck::kFiles,
+              fmt::format("not read, as no result depends on them: {} ({}{})", plural(others_.size(), "file"),
+                          names, others_.size() > shown ? ", ..." : ""));
+  }
+
+ private:
+  void verifyFile(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    const std::string name = path.substr(folder.size());
+    const bool ofRun = hasFile(tools_.files, folder + kRecordName);
+    const bool ofFleet = hasFile(tools_.files, folder + kFleetName);
+    for (const auto& [derived, source] : kDerivedFiles) {
+      if (name != derived) continue;
+      if (!hasFile(tools_.files, folder + source))
+        out_.refute(VerifyCheck::kReports,
+                    fmt::format("{}: there is no {} beside it, of which it would be", path, source));
+      else if (source == std::string_view(kFleetName) && isSetAside(path))
+        leaveOpen(path, "it is of a fleet that was set aside");
+      return;
+    }
+    if (artifacts_.contains(path)) return;
+    const std::string small = lowerCase(name);
+    if (std::any_of(kReportEndings.begin(), kReportEndings.end(),
+                    [&](const char* ending) { return small.ends_with(ending); }))
+      return leaveOpen(path, "it comes from no record");
+    const auto isOneOf = [&](std::initializer_list<const char*> names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    const bool known = (ofRun && isOneOf({kRecordName, kJournalName, "profile.toml"})) ||
+                       (ofFleet && isOneOf({kFleetName})) ||
+                       ((ofRun || ofFleet) && isOneOf({kAcceptanceFile, kRequirementsFile}));
+    if (!known) others_.push_back(path);
+  }
+
+  void leaveOpen(const std::string& path, const std::string& why) {
+    out_.leaveOpen(VerifyCheck::kReports, fmt::format("{}: was not verified: {}", path, why));
+  }
+
+  const VerifyTools& tools_;
+  const std::set<std::string>& artifacts_;  ///< that a record names by their SHA-256
+  Verification& out_;
+  std::vector<std::string> others_;
+};
+
+/// Whether each result that counts was judged by the requirements that the customer expects.
+void verifyPromisedRequirements(const VerifyTools& tools, const FolderResult& result, Verification& out) {
+  if (tools.promise.requirementsSha256.empty()) return;
+  for (const VerifiedResult& one : result.verified) {
+    if (one.inFleet) continue;
+    const std::string name = one.path.substr(0, one.path.rfind('/') + 1) + kRequirementsFile;
+    if (!hasFile(tools.files, name)) {
+      out.refute(VerifyCheck::kPromise, fmt::format("{}: {} is missing, which was promised", one.path, name));
+      continue;
+    }
+    const auto found = tools.folder.sums(name, 1 << 20, kMaxEnvelopeBytes);
+    if (!found.ok())
+      out.refute(VerifyCheck::kPromise, found.error().text());
+    else if (found->sha256 != tools.promise.requirementsSha256)
+      out.refute(VerifyCheck::kPromise, fmt::format("{} has sha256 {}, promised was sha256 {}", name,
+                                                    found->sha256, tools.promise.requirementsSha256));
+    else
+      out.tell(VerifyCheck::kPromise, fmt::format("{}: under the promised requirements", one.path));
+  }
 }
 
 /// Adds the result of one run, under its requirements if there are any.
@@ -159,6 +249,7 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
   const auto runs = foldersWith(tools.files, kRecordName);
   if (runs.empty()) out.refute(VerifyCheck::kRecord, "there is no record.json in the directory");
   const std::set<std::string> setAside = setAsideIn(tools);
+  std::set<std::string> artifacts;
   for (const std::string& prefix : runs) {
     Verification apart;
     const bool counts = !setAside.contains(prefix) && !isSetAside(prefix);
@@ -167,9 +258,15 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
       out.leaveOpen(VerifyCheck::kRecord, fmt::format("{} does not count, and is refuted: {}", prefix,
                                                       apart.refutations().front()));
     if (record && counts) takeResult(tools, prefix, *record, result);
+    if (!record) continue;
+    for (const StageRecord& stage : record->stages)
+      for (const ArtifactRecord& artifact : stage.artifacts)
+        if (!artifact.sha256.empty()) artifacts.insert(prefix + artifact.path);
   }
   for (const std::string& prefix : foldersWith(tools.files, kFleetName))
     if (!isSetAside(prefix)) verifyFleet(tools, prefix, out, result);
+  OtherFiles(tools, artifacts, out).verify();
+  verifyPromisedRequirements(tools, result, out);
   conclude(result, out);
   return result;
 }

@@ -10,10 +10,12 @@
 #include "reports/acceptance/clause_matrix.h"
 #include "reports/html/html.h"
 #include "reports/junit/junit.h"
+#include "runner/app/attest/derived_inventory.h"
 #include "runner/app/attest/derived_limits.h"
 #include "runner/app/attest/derived_verdicts.h"
 #include "runner/app/input/judged_again.h"
 #include "runner/app/input/record_input.h"
+#include "runner/app/node/node_inventory.h"
 #include "runner/app/node/run_folder.h"
 #include "runner/attest/envelope.h"
 #include "runner/core/build_info.h"
@@ -174,12 +176,32 @@ class RunVerification {
           refute(VerifyCheck::kFiles,
                  fmt::format("{}: the record names it twice, with two SHA-256", artifact.path));
       }
+    verifyInventoryFile(record);
     const std::string below = prefix_ + "artifacts/";
     const bool resumed = record.resumed > 0;  // what an interrupted stage had left stays there
     for (const FolderFile& file : tools_.files.files)
       if (file.name.starts_with(below) && !resumed && !listed.contains(file.name))
         leaveOpen(VerifyCheck::kFiles,
                   fmt::format("{}: no stage of the record names this artifact", file.name));
+  }
+
+  /// The artifact from which the run read the record's inventory. One that is missing is left open above.
+  void verifyInventoryFile(const Record& record) {
+    for (const StageRecord& stage : record.stages) {
+      const auto artifact =
+          std::find_if(stage.artifacts.begin(), stage.artifacts.end(),
+                       [](const ArtifactRecord& one) { return one.name == kInventoryFile; });
+      if (stage.name != kInventoryStage || artifact == stage.artifacts.end()) continue;
+      const auto text = tools_.folder.read(prefix_ + artifact->path, kMaxDocumentBytes * 16);
+      if (!text.ok() || sha256Hex(*text) != artifact->sha256) continue;
+      const auto facts = parseJson(*text);
+      const std::string what = facts.ok() ? factsDifference(record.inventory, *facts) : facts.error().text();
+      if (what.empty() || record.inventory.empty()) continue;  // one that failed is found by its stage
+      const std::string line = fmt::format("its inventory is not that of {}: {}", artifact->path, what);
+      // Names in a redacted record are others than those in the file.
+      record.redacted.fromSha256.empty() ? refute(VerifyCheck::kRecord, line)
+                                         : leaveOpen(VerifyCheck::kRecord, line);
+    }
   }
 
   void verifyArtifact(const ArtifactRecord& artifact) {
@@ -226,6 +248,7 @@ class RunVerification {
                                       [&](const StageRecord& s) { return s.name == kept.stage.name; });
       if (stage == record.stages.end() || dumpJson(toJson(*stage)) != dumpJson(toJson(kept.stage)))
         differs(fmt::format("stage {} ended otherwise than the record says", kept.stage.name));
+      if (kept.stage.name == kInventoryStage) compareInventory(record, kept.extra, differs);
     }
     for (const auto& [name, failed] : journal->interrupted)
       if (std::none_of(record.stages.begin(), record.stages.end(),
@@ -234,6 +257,21 @@ class RunVerification {
                        }))
         differs(fmt::format("stage {} had failed before, and the record has no such attempt", name));
     tellAttempts(record);
+  }
+
+  /// What the journal kept of the inventory for a run that goes on.
+  template <typename F>
+  static void compareInventory(const Record& record, const Json& kept, F differs) {
+    Json facts;
+    std::string profile;
+    if (kept.is_object()) {
+      facts = kept.value("facts", Json());
+      JsonReader(kept, "inventory").optional("profile_sha256", profile);
+    }
+    if (const std::string what = factsDifference(record.inventory, facts); !what.empty())
+      differs("the inventory was another one: " + what);
+    if (record.rejudged.empty() && profile != record.profile.sha256)
+      differs("the run was started with another profile");
   }
 
   /// What was not passed at once.

@@ -23,6 +23,7 @@ struct Promise {
   std::string planSha256;                            ///< empty: any
   std::map<std::string, std::string> profileSha256;  ///< by profile name; empty: any
   std::string waiversSha256;                         ///< empty: no waivers were agreed
+  std::string requirementsSha256;                    ///< empty: any, or none
 };
 
 /// What runs are verified with.

@@ -41,6 +41,7 @@ namespace {
 
 constexpr double kSlurmPatience = 1200;    // seconds; the fleet job has an hour
 constexpr unsigned kSlurmPause = 5000000;  // microseconds
+constexpr double kClockSkew = 300;         // seconds by which clocks of nodes may differ
 constexpr std::string_view kSkuKey = "sku=";
 
 Error wrongLine(const fs::path& file, size_t line, const std::string& problem) {
@@ -261,6 +262,22 @@ Result<FleetInputs> readInputs(const FleetCommandOptions& options) {
   return inputs;
 }
 
+/// Waivers expire by the time at which the fleet is judged: it cannot be before the end of a run that counts.
+Status checkTime(const JudgedFleet& judged) {
+  const double at = judged.inputs.at;
+  for (const fleet::FleetNode& node : judged.fleet.nodes)
+    for (const size_t index : node.records)
+      if (const double end = judged.records.nodes[index].finished; !(end <= at + kClockSkew))
+        return Error{ErrorCode::kUsage,
+                     fmt::format("node {}: its run ended at {} by its own clock, and the fleet was judged at "
+                                 "{}: this machine's clock or the node's is wrong. Set it right, and run "
+                                 "`muster fleet` again (if the node's clock was ahead, after that time, or "
+                                 "run the node again); all records are kept",
+                                 node.name, formatUtc(end), formatUtc(at)),
+                     judged.records.nodes[index].path};
+  return {};
+}
+
 }  // namespace
 
 Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const fleet::RecordRules& rules) {
@@ -279,6 +296,7 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
   readPlanSkus(judged.records, wanted);
   if (std::string note = resumedNote(judged.records); !note.empty()) wanted.notes.push_back(std::move(note));
   MUSTER_TRY(judged.fleet, fleet::assess(judged.records, wanted));
+  MUSTER_CHECK_OK(checkTime(judged));
   return judged;
 }
 

@@ -32,8 +32,8 @@ std::filesystem::path kubeKeyOf(const std::filesystem::path& path);
 /// Slurm's answer; with `unconfirmed` also where there is no Slurm to ask, as if it had forgotten all jobs.
 Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed);
 
-/// Reads records, wherever they lie, by the rules of the run on Slurm or Kubernetes that they lie in, if there
-/// is one.
+/// Reads records, wherever they lie, by the rules of the run on Slurm or Kubernetes that they lie in, if
+/// there is one.
 class RecordsOfAnyRun {
  public:
   /// Asks Slurm once for each run of `records`. `unconfirmed`: as for slurmRules().

@@ -134,7 +134,7 @@ NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evide
   }
   const std::string source = "inventory.json of the env plugin";
   for (const ArtifactRecord& artifact : stage.artifacts) {
-    if (artifact.name != "inventory.json") continue;
+    if (artifact.name != kInventoryFile) continue;
     auto text = readFile(folder / artifact.path);
     auto json = text.ok() ? parseJson(*text) : Result<Json>(text.error());
     if (!json.ok())

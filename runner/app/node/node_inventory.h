@@ -14,6 +14,9 @@ namespace muster {
 /// colon.
 inline constexpr const char* kInventoryStage = "muster:inventory";
 
+/// The artifact of the env plugin from which the facts are read.
+inline constexpr const char* kInventoryFile = "inventory.json";
+
 /// Result of the inventory.
 struct NodeInventory {
   Json facts;           ///< {"host", "software", "nics", "devices"}; null when it could not be taken
