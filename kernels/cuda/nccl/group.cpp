@@ -60,8 +60,11 @@ Result<ncclUniqueId> shareId(const CommunicatorSpec& spec, GroupStore& store) {
   const std::string key = spec.name + "/nccl-id";
   ncclUniqueId id{};
   if (spec.rank == 0) {
-    if (const ncclResult_t code = ncclGetUniqueId(&id); code != ncclSuccess)
-      return ncclError(code, "making NCCL's unique id", nullptr);
+    if (const ncclResult_t code = ncclGetUniqueId(&id); code != ncclSuccess) {
+      Error error = ncclError(code, "making NCCL's unique id", nullptr);
+      error.code = ErrorCode::kIo;  // no other rank has a part in it
+      return error;
+    }
     MUSTER_CHECK_OK(store.set(key, {id.internal, sizeof id.internal}));
     return id;
   }
