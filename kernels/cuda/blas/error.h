@@ -21,9 +21,9 @@ inline Error cublasError(cublasStatus_t code, const char* expression, const char
 }  // namespace muster::cuda
 
 /// The enclosing function returns the error of a call of cuBLASLt that failed.
-#define MUSTER_CUBLAS(expression)                                                      \
-  do {                                                                                 \
-    const cublasStatus_t musterCode = (expression);                                    \
-    if (musterCode != CUBLAS_STATUS_SUCCESS)                                           \
-      return ::muster::cuda::cublasError(musterCode, #expression, __FILE__, __LINE__); \
+#define MUSTER_CUBLAS(expression)                                                           \
+  do {                                                                                      \
+    const cublasStatus_t musterCode = (expression);                                         \
+    if (musterCode != CUBLAS_STATUS_SUCCESS)                                                \
+      return ::muster::cuda::cublasError(musterCode, #expression, __FILE_NAME__, __LINE__); \
   } while (false)

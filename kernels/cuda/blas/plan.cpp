@@ -118,7 +118,7 @@ Status GemmPlan::find(const GemmSpec& spec, int heuristics) {
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_, product_, a_, b_, c_, c_, preference.get(), heuristics, found_.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED)
-    return cublasError(status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
+    return cublasError(status, "cublasLtMatmulAlgoGetHeuristic", __FILE_NAME__, __LINE__);
   found_.resize(static_cast<size_t>(std::max(count, 0)));
   std::erase_if(found_, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
   if (found_.empty())

@@ -337,7 +337,7 @@ Status NcclGroup::waitFor(cudaStream_t stream, const char* what, double deadline
   while (true) {
     const cudaError_t code = cudaStreamQuery(stream);
     if (code != cudaSuccess && code != cudaErrorNotReady)
-      return breakWith(cudaError(code, what, __FILE__, __LINE__));
+      return breakWith(cudaError(code, what, __FILE_NAME__, __LINE__));
     // Also of work that has ended: an error or an abort from another thread ends kernels early.
     ncclResult_t state = ncclSuccess;
     MUSTER_CHECK_OK(asyncError(&NcclGroup::comm_, what, state));

@@ -33,17 +33,17 @@ inline Error cublasError(cublasStatus_t code, const char* expression, const char
 }  // namespace muster::cuda
 
 /// The enclosing function returns the error of a call of cuDNN that failed.
-#define MUSTER_CUDNN(expression)                                                      \
-  do {                                                                                \
-    const cudnnStatus_t musterCode = (expression);                                    \
-    if (musterCode != CUDNN_STATUS_SUCCESS)                                           \
-      return ::muster::cuda::cudnnError(musterCode, #expression, __FILE__, __LINE__); \
+#define MUSTER_CUDNN(expression)                                                           \
+  do {                                                                                     \
+    const cudnnStatus_t musterCode = (expression);                                         \
+    if (musterCode != CUDNN_STATUS_SUCCESS)                                                \
+      return ::muster::cuda::cudnnError(musterCode, #expression, __FILE_NAME__, __LINE__); \
   } while (false)
 
 /// The same for cuBLASLt.
-#define MUSTER_CUBLAS(expression)                                                      \
-  do {                                                                                 \
-    const cublasStatus_t musterCode = (expression);                                    \
-    if (musterCode != CUBLAS_STATUS_SUCCESS)                                           \
-      return ::muster::cuda::cublasError(musterCode, #expression, __FILE__, __LINE__); \
+#define MUSTER_CUBLAS(expression)                                                           \
+  do {                                                                                      \
+    const cublasStatus_t musterCode = (expression);                                         \
+    if (musterCode != CUBLAS_STATUS_SUCCESS)                                                \
+      return ::muster::cuda::cublasError(musterCode, #expression, __FILE_NAME__, __LINE__); \
   } while (false)
