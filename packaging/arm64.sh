@@ -92,6 +92,7 @@ enter() {
   fi
   register_qemu
   mkdir -p "$root/src" "$root/build"
+  grep -qs localhost "$root/etc/hosts" || echo '127.0.0.1 localhost' >>"$root/etc/hosts"
   mount --bind "$root" "$root" # tests make mount namespaces of their own, whose root must be a mount
   mount --rbind "$sources" "$root/src"
   mount --bind "$folder" "$root/build"
