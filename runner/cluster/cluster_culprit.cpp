@@ -117,8 +117,7 @@ Culprit ranksThat(const std::vector<NodeReport>& nodes, const Which& which, cons
   for (const Place& place : allRanks(nodes)) {
     if (!which(*place.rank)) continue;
     if (names.size() < kMostNames) ranks.insert(place.rank->rank);
-    const std::string more = said(*place.rank);
-    names.push_back(nameOf(place) + (more.empty() ? "" : " ") + more);
+    names.push_back(nameOf(place) + " " + said(*place.rank));
   }
   return {joinNames(std::move(names)), std::move(ranks)};
 }
@@ -169,10 +168,10 @@ Culprit failedByThemselves(const std::vector<NodeReport>& nodes) {
   const auto failed = [](const RankReport& r) { return !r.caseFailures.empty(); };
   const std::vector<Place> all = allRanks(nodes);
   const auto first = std::find_if(all.begin(), all.end(), [&](const Place& p) { return failed(*p.rank); });
-  const Culprit found = ranksThat(nodes, failed, [](const RankReport&) { return std::string(); });
+  const Culprit found = ranksThat(nodes, failed, [](const RankReport&) { return "failed"; });
   const auto count = std::count_if(all.begin(), all.end(), [&](const Place& p) { return failed(*p.rank); });
   if (count == 0 || 2 * static_cast<size_t>(count) > all.size()) return {};
-  return {fmt::format("{} failed: {}", found.text, first->rank->caseFailures.begin()->second), found.ranks};
+  return {fmt::format("{}: {}", found.text, first->rank->caseFailures.begin()->second), found.ranks};
 }
 
 Culprit knownCulprit(const std::vector<NodeReport>& nodes) {

@@ -49,6 +49,27 @@ int countOf(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && isCount(object[key]) ? object[key].get<int>() : 0;
 }
 
+/// Runs that failed on a rank because of another one, or in which one still waits.
+std::set<size_t> hurtRuns(const ClusterAgreement::Answers& answers) {
+  std::set<size_t> hurt;
+  for (const auto& answer : answers) {
+    if (!answer) continue;
+    hurt.merge(setOf(*answer, "hurt"));
+    const std::set<size_t> ended = setOf(*answer, "ended");
+    for (const size_t run : setOf(*answer, "begun"))
+      if (!ended.contains(run)) hurt.insert(run);
+  }
+  return hurt;
+}
+
+/// Who failed a run in which nobody was hurt has done so to itself alone.
+void forgetHarmless(std::vector<NodeReport>& nodes, const std::set<size_t>& hurt) {
+  for (NodeReport& node : nodes)
+    for (RankReport& rank : node.ranks)
+      std::erase_if(rank.caseFailures,
+                    [&](const auto& failure) { return !hurt.contains(static_cast<size_t>(failure.first)); });
+}
+
 }  // namespace
 
 /// Which nodes have finished the stage and which have not, after a part of them was started again.
@@ -150,31 +171,6 @@ void ClusterStage::beginRound(int attempt, int start) {
   round_ = fmt::format("{}/{}/{}", stage_, attempt, start);
   link_.rounds().begin(round_);
 }
-
-namespace {
-
-/// Runs that failed on a rank because of another one, or in which one still waits.
-std::set<size_t> hurtRuns(const ClusterAgreement::Answers& answers) {
-  std::set<size_t> hurt;
-  for (const auto& answer : answers) {
-    if (!answer) continue;
-    hurt.merge(setOf(*answer, "hurt"));
-    const std::set<size_t> ended = setOf(*answer, "ended");
-    for (const size_t run : setOf(*answer, "begun"))
-      if (!ended.contains(run)) hurt.insert(run);
-  }
-  return hurt;
-}
-
-/// Who failed a run in which nobody was hurt has done so to itself alone.
-void forgetHarmless(std::vector<NodeReport>& nodes, const std::set<size_t>& hurt) {
-  for (NodeReport& node : nodes)
-    for (RankReport& rank : node.ranks)
-      std::erase_if(rank.caseFailures,
-                    [&](const auto& failure) { return !hurt.contains(static_cast<size_t>(failure.first)); });
-}
-
-}  // namespace
 
 std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterAgreement::Answers& answers) {
   std::vector<NodeReport> nodes = link_.rounds().nodes();

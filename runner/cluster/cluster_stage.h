@@ -33,8 +33,8 @@ struct RoundSight {
 struct RoundVerdict {
   std::string culprit;     ///< empty: nobody is at fault
   std::set<size_t> ranks;  ///< that are at fault themselves
-  std::set<size_t>
-      failed;          ///< runs that count as errors on every rank of the group; none: all ran to their end
+  /// Runs that count as errors on every rank of the group; none: all ran to their end.
+  std::set<size_t> failed;
   bool again = false;  ///< what is neither ended nor failed is started again, on all nodes
 };
 

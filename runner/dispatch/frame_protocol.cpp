@@ -94,8 +94,8 @@ Status FrameProtocol::acceptCase(const Json& frame) {
   const auto peer = frame.find("peer");
   if (peer != frame.end() && !peer->is_boolean()) return broken("a case frame's peer is not a flag");
   if (frame["state"] == "cancelled") ++cancelled_;
-  const bool own = frame["state"] == "unsupported" ||
-                   (frame["state"] == "error" && (peer == frame.end() || !peer->get<bool>()));
+  const bool own =
+      frame["state"] == "unsupported" || (frame["state"] == "error" && !frame.value("peer", false));
   if (own && caseFailures_.size() < kMostCaseFailures) {
     std::string& why = caseFailures_[index];
     why = reasonText(frame["message"].get_ref<const std::string&>());

@@ -32,6 +32,7 @@
 #include "runner/sku/profile.h"
 #include "runner/slurm/scheduler.h"
 #include "runner/slurm/scripts.h"
+#include "runner/slurm/witness.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
 
@@ -41,7 +42,6 @@ namespace {
 
 constexpr double kSlurmPatience = 1200;    // seconds; the fleet job has an hour
 constexpr unsigned kSlurmPause = 5000000;  // microseconds
-constexpr double kClockSkew = 300;         // seconds by which clocks of nodes may differ
 constexpr std::string_view kSkuKey = "sku=";
 
 Error wrongLine(const fs::path& file, size_t line, const std::string& problem) {
@@ -267,7 +267,7 @@ Status checkTime(const JudgedFleet& judged) {
   const double at = judged.inputs.at;
   for (const fleet::FleetNode& node : judged.fleet.nodes)
     for (const size_t index : node.records)
-      if (const double end = judged.records.nodes[index].finished; !(end <= at + kClockSkew))
+      if (const double end = judged.records.nodes[index].finished; !(end <= at + slurm::kMaxClockSkew))
         return Error{ErrorCode::kUsage,
                      fmt::format("node {}: its run ended at {} by its own clock, and the fleet was judged at "
                                  "{}: this machine's clock or the node's is wrong. Set it right, and run "

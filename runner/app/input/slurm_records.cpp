@@ -83,6 +83,21 @@ class Rules {
   bool believe_;
 };
 
+/// The folder with a file `manifest` that `path` is or lies in; empty: none.
+fs::path runOf(const fs::path& path, const char* manifest) {
+  std::error_code error;
+  // Whatever has taken its place: who opens the run says what is wrong with it.
+  const auto isRun = [&](const fs::path& folder) {
+    return fs::exists(fs::symlink_status(folder / manifest, error)) && !isPlanted(folder / manifest);
+  };
+  const fs::path named = fs::absolute(path, error).lexically_normal();
+  // A link in the run leads out of it, one on the way to it does not.
+  for (const fs::path& way : {named, fs::weakly_canonical(named, error)})
+    for (fs::path at = way; at.has_relative_path(); at = at.parent_path())
+      if (isRun(at)) return at;
+  return {};
+}
+
 }  // namespace
 
 std::string nodeOfPath(const slurm::Submission& submission, const fs::path& path) {
@@ -111,25 +126,6 @@ Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::W
   };
   return rules;
 }
-
-namespace {
-
-/// The folder with a file `manifest` that `path` is or lies in; empty: none.
-fs::path runOf(const fs::path& path, const char* manifest) {
-  std::error_code error;
-  // Whatever has taken its place: who opens the run says what is wrong with it.
-  const auto isRun = [&](const fs::path& folder) {
-    return fs::exists(fs::symlink_status(folder / manifest, error)) && !isPlanted(folder / manifest);
-  };
-  const fs::path named = fs::absolute(path, error).lexically_normal();
-  // A link in the run leads out of it, one on the way to it does not.
-  for (const fs::path& way : {named, fs::weakly_canonical(named, error)})
-    for (fs::path at = way; at.has_relative_path(); at = at.parent_path())
-      if (isRun(at)) return at;
-  return {};
-}
-
-}  // namespace
 
 fs::path slurmRunOf(const fs::path& path) {
   return runOf(path, "slurm.json");

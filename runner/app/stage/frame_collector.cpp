@@ -171,10 +171,8 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
   if (kind != CaseEnd::State::kOk) {
     std::string message = textField(frame, "message");
     if (message.empty()) message = "the plugin gave no reason";
-    const auto peer = frame.find("peer");
-    const bool ofPeer = peer != frame.end() && peer->is_boolean() && peer->get<bool>();
     worsen(end, kind, message, textField(frame, "remedy"),
-           ofPeer ? CaseEnd::Cause::kGroup : CaseEnd::Cause::kOwn);
+           frame.value("peer", false) ? CaseEnd::Cause::kGroup : CaseEnd::Cause::kOwn);
   }
   state.ended.insert(static_cast<size_t>(index));
   state.open = -1;

@@ -244,7 +244,8 @@ TEST(FailedByThemselves, AreThoseOfAHalfAtMost) {
   EXPECT_EQ(failedByThemselves(nodes).text, "rank 2 (gpu0 of node 2 (n2)) failed: out of memory");
   nodes[3].ranks[0].caseFailures = {{0, "rank 0 (gpu0 of node 0 (n0)) is at fault"}};
   const Culprit two = failedByThemselves(nodes);
-  EXPECT_EQ(two.text, "rank 2 (gpu0 of node 2 (n2)), rank 3 (gpu0 of node 3 (n3)) failed: out of memory");
+  EXPECT_EQ(two.text,
+            "rank 2 (gpu0 of node 2 (n2)) failed, rank 3 (gpu0 of node 3 (n3)) failed: out of memory");
   EXPECT_EQ(two.ranks, (std::set<int>{2, 3}));
   nodes[1].ranks[0].caseFailures = {{0, "out of memory"}};
   EXPECT_EQ(failedByThemselves(nodes).text, "") << "what three of four share is at fault";
