@@ -9,7 +9,7 @@
 #include "runner/app/baseline/baseline_fleet.h"
 #include "runner/app/baseline/baseline_options.h"
 #include "runner/app/input/record_input.h"
-#include "runner/app/input/slurm_records.h"
+#include "runner/app/input/run_records.h"
 #include "runner/core/print.h"
 #include "runner/core/shell.h"
 #include "runner/core/text.h"

@@ -16,7 +16,7 @@
 #include "reports/fleet/render/fleet_terminal.h"
 #include "runner/app/fleet/fleet_command.h"
 #include "runner/app/input/record_input.h"
-#include "runner/app/input/slurm_records.h"
+#include "runner/app/input/run_records.h"
 #include "runner/app/node/outputs.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"

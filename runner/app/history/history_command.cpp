@@ -14,7 +14,7 @@
 #include "runner/app/history/history_json.h"
 #include "runner/app/input/measured_only.h"
 #include "runner/app/input/record_input.h"
-#include "runner/app/input/slurm_records.h"
+#include "runner/app/input/run_records.h"
 #include "runner/app/process/print_error.h"
 #include "runner/core/clock.h"
 #include "runner/core/print.h"

@@ -14,7 +14,7 @@
 #include "runner/app/history/history_command.h"
 #include "runner/app/history/history_json.h"
 #include "runner/app/input/record_input.h"
-#include "runner/app/input/slurm_records.h"
+#include "runner/app/input/run_records.h"
 #include "runner/app/node/outputs.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"

@@ -21,7 +21,7 @@ std::string fleetReportText(const slurm::RunStore& run, int code);
 Result<int> showFleet(const slurm::RunStore& run, int code);
 
 /// kUsage where the run was submitted with a scenario: it must not act on nodes. A record that alone says so
-/// concerns its node only: it does not count (slurm_records.h).
+/// concerns its node only: it does not count (run_records.h).
 Status requireMeasured(const slurm::RunStore& run, const std::string& action);
 
 /// The records of a run judged anew, as its fleet job judges them; writes nothing.

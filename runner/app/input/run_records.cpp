@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks records against what Slurm reports about their jobs, or against the key of their run on Kubernetes.
-#include "runner/app/input/slurm_records.h"
+#include "runner/app/input/run_records.h"
 
 #include <fmt/format.h>
 
