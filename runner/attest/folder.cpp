@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "runner/core/text.h"
 
@@ -100,25 +100,36 @@ class Walk {
     return {};
   }
 
-  /// What `muster run` makes for itself beside its journal. Nothing that a report rests on is there.
+  /// What a run makes for itself: nothing that a report rests on, and keys that are nobody else's business.
   void leaveOutWorkingFiles() {
-    constexpr std::string_view kJournal = "journal.jsonl";
-    std::set<std::string, std::less<>> runs;
-    for (const FolderFile& file : list_.files)
-      if (file.name.ends_with(kJournal) &&
-          (file.name.size() == kJournal.size() || file.name[file.name.size() - kJournal.size() - 1] == '/'))
-        runs.insert(file.name.substr(0, file.name.size() - kJournal.size()));
-    list_.working = std::erase_if(list_.files, [&](const FolderFile& file) {
-      const std::string_view name = file.name;
+    // What marks the folder, and what is for the run alone in it; a name with '/' at its end is a folder.
+    static const std::map<std::string_view, std::vector<std::string_view>> kWorking = {
+        {"journal.jsonl", {".lock", "requests/", "output/"}},
+        {"slurm.json", {".lock", "run.key", "keys/"}},
+        {"k8s.json", {".lock", "run.key"}}};
+    std::map<std::string_view, std::vector<std::string_view>> working;  // by the folder, with '/' at its end
+    for (const FolderFile& file : list_.files) {
+      const size_t base = file.name.rfind('/') + 1;  // npos + 1 is 0
+      if (const auto at = kWorking.find(std::string_view(file.name).substr(base)); at != kWorking.end()) {
+        auto& names = working[std::string_view(file.name).substr(0, base)];
+        names.insert(names.end(), at->second.begin(), at->second.end());
+      }
+    }
+    const auto isWorking = [&](std::string_view name) {
       // Below each of the folders that it is in.
       for (size_t below = 0;; below = name.find('/', below) + 1) {
         const std::string_view rest = name.substr(below);
-        if ((rest == ".lock" || rest.starts_with("requests/") || rest.starts_with("output/")) &&
-            runs.count(name.substr(0, below)) > 0)
-          return true;
+        if (const auto at = working.find(name.substr(0, below)); at != working.end())
+          for (const std::string_view own : at->second)
+            if (own.ends_with('/') ? rest.starts_with(own) : rest == own) return true;
         if (rest.find('/') == std::string_view::npos) return false;
       }
-    });
+    };
+    std::vector<FolderFile> kept;
+    for (const FolderFile& file : list_.files)
+      if (!isWorking(file.name)) kept.push_back(file);
+    list_.working = list_.files.size() - kept.size();
+    list_.files = std::move(kept);
   }
 
   FolderList list_;

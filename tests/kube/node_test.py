@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`muster k8s` with a plan that each node runs alone; the pods are processes of this machine."""
 import os
+import shutil
 import unittest
 
 import case
@@ -15,6 +16,17 @@ class Node(case.Case):
 
     def simulate(self, *words, code=0):
         return self.submit(QUICK, "--simulate", SCENARIO, *words, code=code)
+
+    def sign_and_verify(self):
+        """The run's key is not handed over, and without it the fleet is derived from the records again."""
+        key, handed = os.path.join(self.folder, "key"), os.path.join(self.folder, "handed")
+        self.muster("sign", "--new-key", key)
+        self.muster("sign", self.run_folder, "--key", key)
+        shutil.copytree(self.run_folder, handed)
+        os.remove(os.path.join(handed, "run.key"))
+        said = self.muster("verify", handed, "--key", key + ".pub", code=1)
+        self.assertIn("NOT VERIFIED: nothing contradicts the result (rejected", said)  # logs of pods hold no journals and reports
+        self.assertIn("derived again from 4 records, byte for byte", said)
 
     def test_every_node_is_accounted_for_and_a_resume_retests_only_those_without_a_verdict(self):
         self.cluster.doomed = {"n2"}
@@ -35,6 +47,7 @@ class Node(case.Case):
         self.muster("k8s", "collect", self.run_folder, code=1)
         self.assertEqual(self.fleet(), {"n0": "rejected", "n1": "accepted", "n2": "accepted", "n3": "accepted"})
         self.assertIn("retesting 0 nodes", self.muster("k8s", "resume", self.run_folder))
+        self.sign_and_verify()
         # What was collected stays, though Kubernetes has forgotten it.
         self.assertIn("objects would be removed", self.muster("k8s", "cleanup", "--older-than", "0s", "--dry-run"))
         self.assertTrue(self.cluster.store.list("jobs"))

@@ -20,6 +20,29 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+/// What is handed over holds no key, and who has no Slurm derives the fleet from its records again: nothing
+/// is left open but that the nodes are one machine.
+void expectVerifiedButForOneMachine(const fs::path& run) {
+  const TempDir dir;
+  const auto command = [](std::vector<std::string> words) {
+    words.insert(words.begin(), (distDir() / "bin" / "muster").string());
+    return runProcess(words);
+  };
+  const std::string key = (dir.path() / "key").string();
+  ASSERT_EQ(command({"sign", "--new-key", key}).exitCode, 0);
+  ASSERT_EQ(command({"sign", run.string(), "--key", key}).exitCode, 0);
+  const fs::path handed = dir.path() / "handed";
+  fs::copy(run, handed, fs::copy_options::recursive);
+  for (const char* secret : {"run.key", "keys"}) EXPECT_GT(fs::remove_all(handed / secret), 0U) << secret;
+  const ProcessResult result = command({"verify", handed.string(), "--key", key + ".pub"});
+  EXPECT_EQ(result.exitCode, 3);
+  EXPECT_THAT(result.out, HasSubstr("derived again from 4 records, byte for byte"));
+  std::vector<std::string> open;
+  for (const std::string& line : split(result.out, '\n'))
+    if (line.starts_with(" OPEN")) open.push_back(line);
+  EXPECT_THAT(open, ElementsAre(HasSubstr("--same-machine"))) << result.out;
+}
+
 class SlurmResume : public SlurmTest {};
 class SlurmDrain : public SlurmTest {};
 class SlurmScope : public SlurmTest {};
@@ -56,6 +79,7 @@ TEST_F(SlurmResume, CompletesARunWhoseNodeWentDownInTheMiddle) {
   EXPECT_EQ(fs::last_write_time(run / "records" / "nodes" / "node1" / "record.json"), before)
       << "node1 ran again";
   EXPECT_TRUE(fs::exists(run / "attempts" / "nodes" / "node2.0" / "claim"));
+  expectVerifiedButForOneMachine(run);
 }
 
 TEST_F(SlurmResume, RefusesWhileJobsOfTheRunAreAtWork) {

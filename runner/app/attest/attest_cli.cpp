@@ -10,8 +10,8 @@ namespace {
 constexpr const char* kSignExamples = R"(
 Writes signature.dsse.json into the directory: an in-toto statement with the SHA-256 of every file in it (record,
 journal, profile, waivers, acceptance.toml, reports, artifacts) in a DSSE envelope, signed with Ed25519. A second
-signer adds a signature to the same file. Working files of a run (.lock, requests/, output/) are not signed and need
-not be delivered. A directory that `muster verify` would refute is not signed.
+signer adds a signature to the same file. Working files of a run (.lock, requests/, output/) and its keys (run.key,
+keys/) are not signed and need not be delivered. A directory that `muster verify` would refute is not signed.
 
 A key is a PEM file that only its owner can read; `openssl genpkey -algorithm ed25519` makes such keys too.
 acceptance.toml must be in the directory before it is signed:

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 
 #include "reports/fleet/render/fleet_html.h"
 #include "runner/app/fleet/fleet_command.h"
@@ -15,6 +17,22 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kMaxFleetBytes = 1ull << 30;
+
+Result<FleetInputs> readInputs(const VerifyTools& tools, const std::string& prefix) {
+  MUSTER_TRY(const std::string text, tools.folder.read(prefix + kFleetInputsFile, kMaxFleetBytes));
+  MUSTER_TRY(const Json json, parseJson(text));
+  return fleetInputsFromJson(json);
+}
+
+/// The folder `at`, relative to `prefix`, as the names in it begin; nothing where it is not below the
+/// verified one. `muster slurm` and `muster k8s` keep the records beside the fleet's folder.
+std::optional<std::string> recordsFolder(const std::string& prefix, const std::string& at) {
+  if (at.empty()) return std::nullopt;
+  const std::string folder = (std::filesystem::path(prefix) / at / "").lexically_normal().generic_string();
+  if (folder == ".") return "";
+  if (!attest::isNameBelow(folder.substr(0, folder.size() - 1))) return std::nullopt;
+  return folder;
+}
 
 class FleetVerification {
  public:
@@ -27,21 +45,22 @@ class FleetVerification {
     if (!json.ok())
       return out_.refute(VerifyCheck::kFleet, prefix_ + kFleetName + ": " + json.error().text());
     takeResult(*json, result);
-    auto inputs = inputsOf();
+    auto inputs = readInputs(tools_, prefix_);
     if (!inputs.ok()) return leaveOpen(inputs.error().text());
     verifyWaivers(*inputs, result);
     verifyOptions(inputs->wanted);
     const std::string at = inputs->recordsAt;
-    const std::string records = prefix_ + (at == "." ? "" : at + "/");
-    if (inputs->witnessed) {
-      joinAll(records, result);
+    const std::optional<std::string> records = recordsFolder(prefix_, at);
+    if (!records) return leaveOpen("its records are not in this directory");
+    witnessed_ = inputs->witnessed;
+    auto judged = judgeRecords(*std::move(inputs), tools_.folder.path() / prefix_ / at, {});
+    const bool same = judged.ok() && compare(*kept, *judged, at);
+    if (witnessed_ && !same) {
+      joinAll(*records, result);
       return leaveOpen("Slurm or a record key decided which records count, and neither is at hand");
     }
-    if (at != "." && !attest::isNameBelow(at)) return leaveOpen("its records are not below fleet.json");
-    auto judged = judgeRecords(*std::move(inputs), tools_.folder.path() / prefix_ / at, {});
     if (!judged.ok()) return out_.refute(VerifyCheck::kFleet, judged.error().text());
-    join(judged->records, records, result);
-    compare(*kept, *judged, at);
+    join(judged->records, *records, result);
     tellAttempts();
   }
 
@@ -112,27 +131,22 @@ class FleetVerification {
     result.results.push_back(std::move(entry));
   }
 
-  Result<FleetInputs> inputsOf() {
-    MUSTER_TRY(const std::string text, tools_.folder.read(prefix_ + kFleetInputsFile, kMaxFleetBytes));
-    MUSTER_TRY(const Json json, parseJson(text));
-    return fleetInputsFromJson(json);
-  }
-
-  void compare(const std::string& kept, JudgedFleet& judged, const std::string& recordsAt) {
+  /// Whether the fleet's files come from these records, read without Slurm or a key.
+  bool compare(const std::string& kept, JudgedFleet& judged, const std::string& recordsAt) {
     auto document = documentsIn(tools_, prefix_);
-    if (!document.ok()) return out_.refute(VerifyCheck::kReports, document.error().text());
+    if (!document.ok()) return refuted(VerifyCheck::kReports, document.error());
     fleet::PageExtras extras{recordsAt, *std::move(document), {}};
     if (extras.document.requirements) {
       const auto records = tools_.folder.path() / prefix_ / recordsAt;
       auto clauses = applyRequirements(*extras.document.requirements, records, judged);
-      if (!clauses.ok()) return out_.refute(VerifyCheck::kFleet, clauses.error().text());
+      if (!clauses.ok()) return refuted(VerifyCheck::kFleet, clauses.error());
       extras.clauses = *std::move(clauses);
     }
     const std::string text = fleet::fleetText(judged.fleet, judged.records, extras.clauses);
     bool same = equals(kFleetName, kept, text);
     const auto html =
         renderFleetHtml(judged.fleet, judged.records, sha256Hex(text), tools_.tree.templates, extras);
-    if (!html.ok()) return leaveOpen(html.error().text());
+    if (!html.ok()) return differs("fleet.html", html.error().text());
     const auto page = tools_.folder.read(prefix_ + "fleet.html", kMaxFleetBytes);
     same = (page.ok() ? equals("fleet.html", *page, *html) : differs("fleet.html", page.error().message)) &&
            same;
@@ -140,6 +154,12 @@ class FleetVerification {
       out_.tell(VerifyCheck::kFleet,
                 fmt::format("{} and fleet.html derived again from {} records, byte for byte", kFleetName,
                             judged.records.nodes.size()));
+    return same;
+  }
+
+  bool refuted(VerifyCheck check, const Error& error) {
+    out_.refute(check, error.text());
+    return false;
   }
 
   bool equals(const std::string& name, const std::string& found, const std::string& derived) {
@@ -147,8 +167,10 @@ class FleetVerification {
     return what.empty() || differs(name, what);
   }
 
-  /// A difference that another build of Muster may have made is no proof. False.
+  /// A difference that another build of Muster may have made is no proof, nor is one that follows from what
+  /// Slurm or a key refused. False.
   bool differs(const std::string& name, const std::string& what) {
+    if (witnessed_) return false;
     if (sameBuild_)
       out_.refute(VerifyCheck::kFleet, prefix_ + name + ": " + what);
     else
@@ -170,9 +192,15 @@ class FleetVerification {
   std::string prefix_;
   Verification& out_;
   bool sameBuild_ = true;
+  bool witnessed_ = false;
 };
 
 }  // namespace
+
+std::string recordsOfFleet(const VerifyTools& tools, const std::string& prefix) {
+  const auto inputs = readInputs(tools, prefix);
+  return inputs.ok() ? recordsFolder(prefix, inputs->recordsAt).value_or(prefix) : prefix;
+}
 
 void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,
                  FolderResult& result) {

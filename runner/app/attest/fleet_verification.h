@@ -13,4 +13,7 @@ inline constexpr const char* kFleetName = "fleet.json";
 void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,
                  FolderResult& result);
 
+/// The folder of its records as names in it begin ("records/"), by what the fleet says of itself.
+std::string recordsOfFleet(const VerifyTools& tools, const std::string& prefix);
+
 }  // namespace muster

@@ -75,15 +75,17 @@ bool isWorse(int found, int known) {
 std::set<std::string> setAsideIn(const VerifyTools& tools) {
   std::set<std::string> folders;
   for (const std::string& prefix : foldersWith(tools.files, kFleetName)) {
+    if (isSetAside(prefix)) continue;
     const auto text = tools.folder.read(prefix + kFleetName, kMaxEnvelopeBytes);
     const auto json = text.ok() ? parseJson(*text) : Result<Json>(text.error());
     const auto list = json.ok() && json->is_object() ? json->find("quarantined") : Json::const_iterator();
     if (!json.ok() || !json->is_object() || list == json->end() || !list->is_array()) continue;
+    const std::string records = recordsOfFleet(tools, prefix);
     for (const Json& entry : *list) {
       std::string path;
       JsonReader(entry, "quarantined").optional("path", path);
       if (path.ends_with(kRecordName))
-        folders.insert(prefix + path.substr(0, path.size() - std::string_view(kRecordName).size()));
+        folders.insert(records + path.substr(0, path.size() - std::string_view(kRecordName).size()));
     }
   }
   return folders;
@@ -128,7 +130,8 @@ class OtherFiles {
         out_.refute(VerifyCheck::kReports,
                     fmt::format("{}: there is no {} beside it, of which it would be", path, source));
       else if (source == std::string_view(kFleetName) && isSetAside(path))
-        leaveOpen(path, "it is of a fleet that was set aside");
+        out_.tell(VerifyCheck::kReports,
+                  path + ": is of an earlier round, which does not count: not verified");
       return;
     }
     if (artifacts_.contains(path)) return;
@@ -290,9 +293,10 @@ void verifySignature(const VerifyTools& tools, const std::vector<PublicKey>& key
   if (!differences.empty()) return;
   out.tell(VerifyCheck::kFiles, fmt::format("{} signed files are unchanged", statement->files.size()));
   if (tools.files.working > 0)
-    out.tell(VerifyCheck::kFiles,
-             fmt::format("{} working files of the runs (.lock, requests/, output/) are not signed",
-                         tools.files.working));
+    out.tell(
+        VerifyCheck::kFiles,
+        fmt::format("{} working files of the runs (.lock, requests/, output/, run.key, keys/) are not signed",
+                    tools.files.working));
   if (dumpJson(statement->results) != dumpJson(results))
     out.refute(
         VerifyCheck::kSignature,

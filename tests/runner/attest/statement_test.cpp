@@ -142,10 +142,16 @@ TEST_F(SignedFolder, LeavesOutWorkingFilesOfARunAlone) {
   for (const char* name :
        {".lock", "requests/a.json", "output/b.txt", "run/journal.jsonl", "run/.lock", "run/requests/a"})
     dir_.write(name, "");
+  for (const char* name : {"run.key", "may/slurm.json", "may/run.key", "may/keys/n1", "may/.lock",
+                           "may/n/run.key", "june/k8s.json", "june/run.key", "june/keys/n1"})
+    dir_.write(name, "");
   const FolderList list = *folder().list();
-  EXPECT_EQ(list.working, 2U) << "those beside a journal";
-  EXPECT_THAT(differences(), ElementsAre(HasSubstr(".lock"), HasSubstr("output/b.txt"),
-                                         HasSubstr("requests/a.json"), HasSubstr("run/journal.jsonl")));
+  EXPECT_EQ(list.working, 6U) << "those beside a journal or what was submitted";
+  EXPECT_THAT(
+      differences(),
+      ElementsAre(HasSubstr(".lock"), HasSubstr("june/k8s.json"), HasSubstr("june/keys/n1"),
+                  HasSubstr("may/n/run.key"), HasSubstr("may/slurm.json"), HasSubstr("output/b.txt"),
+                  HasSubstr("requests/a.json"), HasSubstr("run.key"), HasSubstr("run/journal.jsonl")));
 }
 
 /// The statement's text with one part replaced, and why it is refused.
