@@ -133,7 +133,7 @@ Result<NodeResult> RunStore::result(const std::string& node) const {
 
 Status RunStore::keep(const std::string& node, const NodeResult& result, const std::string& record) const {
   std::error_code error;
-  fs::remove(this->record(node), error);
+  fs::remove_all(this->record(node).parent_path(), error);  // with the pages that were made of it
   if (!record.empty()) {
     MUSTER_CHECK_OK(makeOutputFolder(this->record(node).parent_path(), "--out"));
     MUSTER_CHECK_OK(writeFileAtomically(this->record(node), record));

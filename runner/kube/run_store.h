@@ -39,7 +39,8 @@ struct NodeResult {
 /// The folder of one run:
 ///   k8s.json inputs/          what was asked for      rounds/1.json        the chart's values of each round
 ///   run.key                   signs records           results/NODE.json    how the node's pod ended
-///   records/NODE/record.json  from the pod's log      attempts/NODE.1/     what a resume set aside
+///   records/NODE/record.json  from the pod's log, and its pages (collect)
+///   attempts/NODE.1/          what a resume set aside
 ///   expect.txt fleet/         for and from `muster fleet`
 class RunStore {
  public:

@@ -25,8 +25,9 @@ class Node(case.Case):
         shutil.copytree(self.run_folder, handed)
         os.remove(os.path.join(handed, "run.key"))
         said = self.muster("verify", handed, "--key", key + ".pub", code=1)
-        self.assertIn("NOT VERIFIED: nothing contradicts the result (rejected", said)  # logs of pods hold no journals and reports
+        self.assertIn("NOT VERIFIED: nothing contradicts the result (rejected", said)  # logs of pods hold no journals and artifacts
         self.assertIn("derived again from 4 records, byte for byte", said)
+        self.assertEqual(said.count("2 reports rendered again, byte for byte"), 4, said)
 
     def test_every_node_is_accounted_for_and_a_resume_retests_only_those_without_a_verdict(self):
         self.cluster.doomed = {"n2"}

@@ -3,18 +3,25 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <filesystem>
+#include <thread>
 
+#include "reports/fleet/read/record_stream.h"
 #include "runner/app/fleet/fleet_options.h"
 #include "runner/app/kube/kube_options.h"
+#include "runner/app/node/outputs.h"
 #include "runner/app/process/interrupt.h"
 #include "runner/core/clock.h"
 #include "runner/core/print.h"
 #include "runner/core/shell.h"
 #include "runner/judge/exit_code.h"
 #include "runner/kube/collect.h"
+#include "runner/record/record_mac.h"
 
 namespace muster {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr unsigned kLook = 200000;  // microseconds between looks at interrupts
@@ -49,6 +56,38 @@ std::vector<std::string> fleetArguments(const kube::RunStore& run) {
   return words;
 }
 
+/// A node's pages, which its pod's log does not bring. A record that cannot be read or was not written with
+/// the node's key gets none; the fleet says why.
+Status writePages(const fs::path& file, const std::string& nodeKey, const Tree& tree) {
+  const fs::path folder = file.parent_path();
+  std::error_code error;
+  if (!fs::exists(file, error) || fs::exists(folder / "report.html", error)) return {};
+  const Result<Record> record = readRecord(file);
+  if (!record.ok()) return {};
+  const std::string text = recordText(*record);
+  return checkMac(text, nodeKey).ok() ? writeReports(*record, sha256Hex(text), folder, tree.templates)
+                                      : Status();
+}
+
+Status writeAllPages(const kube::RunStore& run) {
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const std::string key, readKey(run.runKey()));
+  const std::vector<std::string>& nodes = run.submission().nodes;
+  std::vector<Status> written(nodes.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < nodes.size(); i = next++)
+      written[i] = writePages(run.record(nodes[i]), nodeKeyOf(key, nodes[i]), tree);
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int i = 1; i < fleet::readerThreads(); ++i) helpers.emplace_back(work);
+    work();
+  }
+  for (Status& status : written) MUSTER_CHECK_OK(std::move(status).context("writing a node's report"));
+  return {};
+}
+
 }  // namespace
 
 Result<int> kubeStatus(const KubeOptions& o) {
@@ -66,6 +105,7 @@ Result<int> kubeCollect(const kube::RunStore& run) {
   MUSTER_TRY(const auto nodes, progressNow(run, seen));
   show(nodes);
   MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", kube::expectText(nodes)));
+  MUSTER_CHECK_OK(writeAllPages(run));
   MUSTER_TRY(const FleetCommandOptions options, parseFleetOptions(fleetArguments(run)));
   return fleetCommand(options);
 }
