@@ -73,7 +73,7 @@ Result<std::pair<std::string, int>> StoreMeeting::await(double timeout) {
       parts.size() == 2 && !parts[0].empty() && parts[0][0] != '-' &&
       std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port).ec == std::errc{};
   if (!isPlace || port < 1 || port > 65535)
-    return Error{ErrorCode::kProtocol,
+    return Error{ErrorCode::kPeer,
                  "the other side announced \"" + printable(text, 80) + "\", expected host and port", key_};
   return std::pair(parts[0], port);
 }

@@ -147,8 +147,7 @@ class SharedCase {
       MUSTER_CHECK_OK(store_.set("name", name));
     }
     MUSTER_TRY(const std::string name, store_.get("name", kPatience));
-    if (!isPlainName(name))
-      return Error{ErrorCode::kProtocol, "rank 0 chose no plain name", printable(name, 80)};
+    if (!isPlainName(name)) return Error{ErrorCode::kPeer, "rank 0 chose no plain name", printable(name, 80)};
     return together("entered", [&] { return meeting_.enter(std::move(directory).value(), name); });
   }
 
@@ -237,6 +236,21 @@ class SharedCase {
     });
   }
 
+  [[nodiscard]] Result<NodeView> readView(const std::string& text, const std::string& key) const {
+    MUSTER_TRY(const Json json, parseJson(text));
+    NodeView view;
+    JsonReader reader(json, key);
+    reader.read("name", view.name);
+    reader.read("mount", view.mount);
+    reader.read("problem", view.problem);
+    reader.read("sights", view.sights);
+    MUSTER_CHECK_OK(reader.status());
+    if (view.sights.size() != static_cast<size_t>(site_.size) ||
+        view.sights.find_first_not_of(".mswtl") != std::string::npos)
+      return Error{ErrorCode::kProtocol, "tells of other nodes or in other signs", ""};
+    return view;
+  }
+
   /// What all nodes saw, on all of them.
   Result<std::vector<NodeView>> collect() {
     const Json own = {
@@ -246,18 +260,9 @@ class SharedCase {
     for (int rank = 0; rank < site_.size; ++rank) {
       const std::string key = fmt::format("view/{}", rank);
       MUSTER_TRY(const std::string text, store_.get(key, kPatience));
-      MUSTER_TRY(const Json json, parseJson(text));
-      NodeView view;
-      JsonReader reader(json, key);
-      reader.read("name", view.name);
-      reader.read("mount", view.mount);
-      reader.read("problem", view.problem);
-      reader.read("sights", view.sights);
-      MUSTER_CHECK_OK(reader.status());
-      if (view.sights.size() != static_cast<size_t>(site_.size) ||
-          view.sights.find_first_not_of(".mswtl") != std::string::npos)
-        return Error{ErrorCode::kProtocol, "tells of other nodes or in other signs", key};
-      nodes.push_back(std::move(view));
+      Result<NodeView> view = readView(text, key);
+      if (!view.ok()) return Error{ErrorCode::kPeer, view.error().text(), key};
+      nodes.push_back(*std::move(view));
     }
     return nodes;
   }

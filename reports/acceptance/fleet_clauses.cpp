@@ -81,6 +81,10 @@ void FleetClauses::add(const std::string& node, const std::vector<Record>& recor
   for (size_t i = 0; i < clauses_.size(); ++i) addClause(clauses_[i], node, matrices, i, groups);
 }
 
+void FleetClauses::addUnreadable(const std::string& node, const std::string& why) {
+  unreadable_[node] = "its record cannot be read for the clauses: " + printable(why, 300);
+}
+
 std::vector<const FleetClauses::Group*> FleetClauses::addGroups(const Record& record) {
   const auto id = record.launcher.is_object() ? record.launcher.find("fleet_id") : record.launcher.end();
   const std::string run = id != record.launcher.end() && id->is_string() ? id->get<std::string>() : "";
@@ -166,6 +170,10 @@ std::vector<std::string> FleetClauses::gaps() const {
     tell(lines, clause, "has no evidence", clause.without);
     tell(lines, clause, "is not met", clause.missed);
   }
+  std::vector<std::string> unreadable;
+  for (const auto& [node, why] : unreadable_) unreadable.push_back(node);
+  if (!unreadable.empty())
+    lines.push_back("records that cannot be read for the clauses: " + printable(namesText(unreadable), 300));
   return lines;
 }
 
@@ -176,7 +184,7 @@ std::map<std::string, std::string> FleetClauses::openNodes() const {
       open[node].push_back(clause.clause.id + " has no evidence");
     for (const std::string& node : clause.missed) open[node].push_back(clause.clause.id + " is not met");
   }
-  std::map<std::string, std::string> lines;
+  std::map<std::string, std::string> lines = unreadable_;
   for (const auto& [node, clauses] : open) lines[node] = "clause " + printable(namesText(clauses), 300);
   return lines;
 }

@@ -33,6 +33,8 @@ class FleetClauses {
 
   /// `records` are all runs of one node that count: what one does not show, another may.
   void add(const std::string& node, const std::vector<Record>& records);
+  /// A node whose record cannot be read for the clauses, and why: it meets none.
+  void addUnreadable(const std::string& node, const std::string& why);
   /// After the last node. What a group of nodes measured together stands in the record of one of them and is
   /// evidence for all.
   void finish();
@@ -73,7 +75,8 @@ class FleetClauses {
   std::vector<FleetClause> clauses_;
   std::map<GroupKey, Group> groups_;
   std::vector<OwnEvidence> own_;
-  std::set<std::string> stages_, used_;  ///< without and with evidence for a clause, on any node
+  std::map<std::string, std::string> unreadable_;  ///< why, by node
+  std::set<std::string> stages_, used_;            ///< without and with evidence for a clause, on any node
 };
 
 }  // namespace muster

@@ -127,8 +127,10 @@ class Walk {
     };
     std::vector<FolderFile> kept;
     for (const FolderFile& file : list_.files)
-      if (!isWorking(file.name)) kept.push_back(file);
-    list_.working = list_.files.size() - kept.size();
+      if (isWorking(file.name))
+        list_.working.push_back(file.name);
+      else
+        kept.push_back(file);
     list_.files = std::move(kept);
   }
 

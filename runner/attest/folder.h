@@ -29,7 +29,7 @@ struct FolderFile {
 struct FolderList {
   std::vector<FolderFile> files;     ///< sorted by name; without the envelope and the working files
   std::vector<std::string> strange;  ///< "NAME is a symbolic link": what is neither a file nor a folder
-  size_t working = 0;  ///< files that only the run itself needs: .lock, requests/, output/, its keys
+  std::vector<std::string> working;  ///< what only the run itself needs: .lock, requests/, output/, its keys
 };
 
 /// SHA-256 and block sums of a file.

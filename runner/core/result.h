@@ -18,7 +18,7 @@ enum class ErrorCode {
   kProtocol,     ///< a peer (plugin, rank, record) broke the agreed format
   kTimeout,      ///< a deadline passed
   kCorrupt,      ///< data that must be equal was not
-  kPeer,         ///< another rank of the group failed or did not answer: it says nothing about this one
+  kPeer,         ///< another rank of the group failed, did not answer or sent nonsense: says nothing about this one
   kInternal,     ///< a fault of Muster itself (exit 4)
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which records count for a fleet: those of its run, whole and honest. The others are named, and so are runs
 // that were interrupted.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +68,63 @@ TEST_F(FleetRecord, OfOneScopeNeedsTheOtherAndWhatGroupsShareCountsOnce) {
   EXPECT_EQ(fleet["accounting"]["counts"]["elsewhere"], 0);
   ASSERT_FALSE(fleet["groups"].empty());
   for (const Json& group : fleet["groups"]) EXPECT_EQ(group["records"], 4) << group;
+}
+
+/// Nodes that each ran alone, or in pairs, have not measured what connects them with the others.
+TEST_F(FleetRecord, OfAStageOverNodesMustBeOfARunWithAllOfThem) {
+  const std::string ring = run_.write("ring.toml",
+                                      "schema = 1\nname = \"ring\"\nsku = \"auto\"\nbackend = \"cuda\"\n"
+                                      "[[stage]]\nname = \"ring\"\nplugin = \"ring\"\ntest = \"ring\"\n"
+                                      "scope = \"cluster\"\ntimeout = \"2m\"\n")
+                               .string();
+  const auto runInGroupsOf = [&](int count) {
+    fs::remove_all(run_.path() / "run");
+    for (int node = 0; node < 4; ++node) {
+      const int first = node - node % count;
+      EXPECT_EQ(runMuster({"run", ring, "--simulate", scenario("h100x8-cluster-healthy"), "--plain",
+                           "--nnodes", std::to_string(count), "--node-rank", std::to_string(node - first),
+                           "--node-names", fmt::format("sim-node-[{:04}-{:04}]", first, first + count - 1),
+                           "--out", (run_.path() / "run" / std::to_string(node)).string()})
+                    .exitCode,
+                0);
+    }
+  };
+  const auto exitCode = [&](const std::vector<std::string>& more = {}) {
+    return run_.judge(4, std::vector<std::string>{"--same-machine"} + more).exitCode;
+  };
+  const auto reasons = [&] { return run_.json()["reasons"].dump(); };
+  runInGroupsOf(1);
+  EXPECT_EQ(exitCode(), 3);
+  EXPECT_THAT(reasons(), HasSubstr("ring ran with no other node on sim-node-0000, sim-node-0001, "));
+  EXPECT_EQ(exitCode({"--many-runs"}), 3);
+  runInGroupsOf(2);
+  EXPECT_EQ(exitCode(), 3);
+  EXPECT_THAT(reasons(), HasSubstr("ring ran with 2 nodes on "));
+  EXPECT_EQ(exitCode({"--many-runs"}), 0);
+  runInGroupsOf(4);
+  EXPECT_EQ(exitCode(), 0) << reasons();
+}
+
+/// One clock that is wrong, or one file that cannot be read, keeps no other node from its verdict.
+TEST_F(FleetRecord, ThatEndsInTheFutureOrCannotBeReadForAClauseCostsItsOwnNodeAlone) {
+  ASSERT_EQ(run_.simulate(3, "").exitCode, 0);
+  const auto change = [&](int node, auto edit) {
+    Json json = Json::parse(readWhole(record(node)));
+    edit(json);
+    std::ofstream(record(node)) << json.dump();
+  };
+  change(1, [](Json& json) { json["run"]["finished"] = json["run"]["finished"].get<double>() + 1000; });
+  change(2, [](Json& json) { json["peaks_from"] = nullptr; });
+  const std::string contract =
+      run_.write("contract.toml",
+                 "schema = 1\nname = \"contract\"\n[[clause]]\nid = \"B.1\"\nrequirement = \"rates\"\n"
+                 "metrics = [\"compute.gemm_throughput\"]\n")
+          .string();
+  const auto result = run_.judge(3, {"--requirements", contract});
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(reasonOf("sim-node-0000"), HasSubstr("accepted"));
+  EXPECT_THAT(reasonOf("sim-node-0001"), HasSubstr("this machine's clock or the node's is wrong"));
+  EXPECT_THAT(reasonOf("sim-node-0002"), HasSubstr("incomplete: its record cannot be read for the clauses"));
 }
 
 TEST_F(FleetRecord, OfARunThatWasCutIsNamedWithTheCommandThatGoesOn) {

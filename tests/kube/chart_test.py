@@ -25,7 +25,8 @@ REFUSED = [({"image": {"tag": "latest"}}, "latest may change"), ({"gpu": 8}, "gp
            ({"kind": "cluster"}, "token"), ({"kind": "preflight"}, "preflight.image"), ({"nodes": ["a", "a"]}, "nodes"), ({"nodeCount": 0}, "nodeCount"),
            ({"kind": "preflight", "preflight": {"image": "m:latest"}}, "latest may change"), ({"plan": {"name": "../p"}}, "name"),
            ({"kind": "preflight", "preflight": {"image": "m:1"}, "scenario": "s"}, "cannot release a node"),
-           ({"kind": "preflight", "preflight": {"image": "m:1"}, "options": ["--only=gemm"]}, "cannot release a node"), ({"deadlineSeconds": 0}, "deadlineSeconds")]
+           ({"kind": "preflight", "preflight": {"image": "m:1"}, "options": ["--only=gemm"]}, "cannot release a node"),
+           ({"kind": "preflight", "preflight": {"image": "m:1"}, "runVolume": {"persistentVolumeClaim": {"claimName": "records"}}}, "releases a node"), ({"deadlineSeconds": 0}, "deadlineSeconds")]
 
 
 # What checkov finds and we keep, with the reason.

@@ -71,7 +71,7 @@ Result<ncclUniqueId> shareId(const CommunicatorSpec& spec, GroupStore& store) {
   MUSTER_TRY(std::string bytes, store.get(key, spec.timeout));
   if (bytes.size() != sizeof id.internal)
     return Error{
-        ErrorCode::kProtocol,
+        ErrorCode::kPeer,
         fmt::format("rank 0's unique id has {} bytes, expected {}", bytes.size(), sizeof id.internal), key};
   std::memcpy(id.internal, bytes.data(), bytes.size());
   return id;

@@ -24,6 +24,7 @@
 #include "reports/fleet/decision.h"
 #include "reports/fleet/fleet_record.h"
 #include "runner/core/text.h"
+#include "runner/record/findings/deviations.h"
 #include "runner/system/files.h"
 
 namespace muster::fleet {
@@ -136,6 +137,42 @@ std::vector<std::string> missingGroups(const FleetRecords& records, const FleetN
   return reasons;
 }
 
+/// The most nodes that a run had in which the node took part in the stage; 0: in none.
+int nodesMet(const FleetRecords& records, const FleetNode& node, uint32_t stage) {
+  int most = 0;
+  for (const size_t i : node.records)
+    for (const StageSummary& one : records.nodes[i].stages)
+      if (one.name == stage && (one.state == StageState::kRan || one.state == StageState::kIdle))
+        most = std::max(most, records.nodes[i].nodeCount);
+  return most;
+}
+
+/// Stages over several nodes that ran in runs with fewer nodes than the fleet has: nobody has measured what
+/// connects the nodes of one run with those of another. Of records from several runs (`manyRuns`) only a node
+/// that met no other one is told.
+std::vector<std::string> separateRuns(const FleetRecords& records, const FleetNodes& nodes, bool manyRuns) {
+  const auto measured = static_cast<int>(
+      std::count_if(nodes.begin(), nodes.end(), [](const FleetNode& node) { return !node.records.empty(); }));
+  const int wanted = manyRuns ? std::min(2, measured) : measured;
+  std::map<int, std::pair<std::set<std::string>, std::set<std::string>>> runs;  // by size: stages and nodes
+  for (const uint32_t stage : clusterStages(records, nodes))
+    for (const FleetNode& node : nodes)
+      if (const int met = nodesMet(records, node, stage); met > 0 && met < wanted) {
+        runs[met].first.insert(printable(records.names->texts[stage], 200));
+        runs[met].second.insert(node.name);
+      }
+  std::vector<std::string> reasons;
+  for (const auto& [size, found] : runs)
+    reasons.push_back(
+        fmt::format("{} ran with {} on {}, and the fleet has {}: what connects them was not measured; run "
+                    "the plan on all "
+                    "nodes together (`muster slurm`, `muster k8s`, or `muster run --nnodes {}` on each)",
+                    devicesText({found.first.begin(), found.first.end()}),
+                    size == 1 ? "no other node" : plural(static_cast<size_t>(size), "node"),
+                    devicesText({found.second.begin(), found.second.end()}), nodes.size(), nodes.size()));
+  return reasons;
+}
+
 /// The rack of each node: of the groups that hold it the smallest one.
 void placeNodes(const Topology& topology, FleetNodes& nodes) {
   std::map<std::string, FleetNode*> named;
@@ -201,11 +238,10 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.accounting.expected += fleet.waiversUnmatched;
   fleet.accounting.counts[static_cast<size_t>(Outcome::kError)] += fleet.waiversUnmatched;
   fleet.waivers = std::move(waivers);
-  if (!options.manyRuns) {
-    fleet.reasons = unreportedGroups(records, nodes);
-    std::vector<std::string> missing = missingGroups(records, nodes);
-    std::move(missing.begin(), missing.end(), std::back_inserter(fleet.reasons));
-  }
+  fleet.reasons = separateRuns(records, nodes, options.manyRuns);
+  if (!options.manyRuns)
+    for (std::vector<std::string> more : {unreportedGroups(records, nodes), missingGroups(records, nodes)})
+      std::move(more.begin(), more.end(), std::back_inserter(fleet.reasons));
   fleet.notes.insert(fleet.notes.end(), options.notes.begin(), options.notes.end());
   for (std::vector<std::string>* notes : {&covered.notes, &checks.notes, &peers.notes})
     std::move(notes->begin(), notes->end(), std::back_inserter(fleet.notes));

@@ -98,7 +98,7 @@ constexpr std::array<std::pair<const char*, const char*>, 4> kDerivedFiles = {{
     {"fleet.html", kFleetName},
     {kFleetInputsFile, kFleetName},
 }};
-constexpr std::array kReportEndings = {".html", ".htm", ".pdf", ".xml"};
+constexpr std::array kReportEndings = {".html", ".htm", ".xhtml", ".mhtml", ".mht", ".svg", ".pdf", ".xml"};
 constexpr size_t kMostNamed = 5;  ///< files in one line
 
 /// Files beside records and fleets, each of which a reader may take for a result.
@@ -109,6 +109,8 @@ class OtherFiles {
 
   void verify() {
     for (const attest::FolderFile& file : tools_.files.files) verifyFile(file.name);
+    for (const std::string& path : tools_.files.working)
+      if (isLikeReport(path)) leaveOpen(path, "it comes from no record");
     if (others_.empty()) return;
     const size_t shown = std::min(others_.size(), kMostNamed);
     const std::string names = join(std::vector<std::string>(others_.begin(), others_.begin() + shown), ", ");
@@ -118,6 +120,13 @@ class OtherFiles {
   }
 
  private:
+  /// Whether a desktop would show it as a page.
+  static bool isLikeReport(const std::string& path) {
+    const std::string small = lowerCase(path.substr(0, path.find_last_not_of(" .") + 1));
+    return std::any_of(kReportEndings.begin(), kReportEndings.end(),
+                       [&](const char* ending) { return small.ends_with(ending); });
+  }
+
   void verifyFile(const std::string& path) {
     const size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
@@ -135,10 +144,7 @@ class OtherFiles {
       return;
     }
     if (artifacts_.contains(path)) return;
-    const std::string small = lowerCase(name);
-    if (std::any_of(kReportEndings.begin(), kReportEndings.end(),
-                    [&](const char* ending) { return small.ends_with(ending); }))
-      return leaveOpen(path, "it comes from no record");
+    if (isLikeReport(path)) return leaveOpen(path, "it comes from no record");
     const auto isOneOf = [&](std::initializer_list<const char*> names) {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
@@ -292,11 +298,11 @@ void verifySignature(const VerifyTools& tools, const std::vector<PublicKey>& key
   for (const std::string& line : differences) out.refute(VerifyCheck::kFiles, line);
   if (!differences.empty()) return;
   out.tell(VerifyCheck::kFiles, fmt::format("{} signed files are unchanged", statement->files.size()));
-  if (tools.files.working > 0)
+  if (!tools.files.working.empty())
     out.tell(
         VerifyCheck::kFiles,
         fmt::format("{} working files of the runs (.lock, requests/, output/, run.key, keys/) are not signed",
-                    tools.files.working));
+                    tools.files.working.size()));
   if (dumpJson(statement->results) != dumpJson(results))
     out.refute(
         VerifyCheck::kSignature,

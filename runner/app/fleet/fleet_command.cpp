@@ -262,20 +262,20 @@ Result<FleetInputs> readInputs(const FleetCommandOptions& options) {
   return inputs;
 }
 
-/// Waivers expire by the time at which the fleet is judged: it cannot be before the end of a run that counts.
-Status checkTime(const JudgedFleet& judged) {
-  const double at = judged.inputs.at;
-  for (const fleet::FleetNode& node : judged.fleet.nodes)
-    for (const size_t index : node.records)
-      if (const double end = judged.records.nodes[index].finished; !(end <= at + slurm::kMaxClockSkew))
-        return Error{ErrorCode::kUsage,
-                     fmt::format("node {}: its run ended at {} by its own clock, and the fleet was judged at "
-                                 "{}: this machine's clock or the node's is wrong. Set it right, and run "
-                                 "`muster fleet` again (if the node's clock was ahead, after that time, or "
-                                 "run the node again); all records are kept",
-                                 node.name, formatUtc(end), formatUtc(at)),
-                     judged.records.nodes[index].path};
-  return {};
+/// Sets aside the records of runs that ended after `at`, when the fleet was judged: waivers expire by that
+/// time, and no run can have ended later. One of these clocks is wrong.
+void setAsideLater(fleet::FleetRecords& records, double at) {
+  std::erase_if(records.nodes, [&](const fleet::NodeSummary& node) {
+    if (node.finished <= at + slurm::kMaxClockSkew) return false;
+    records.quarantined.push_back(
+        {node.path, node.node,
+         fmt::format(
+             "its run ended at {} by its own clock, and the fleet was judged at {}: this machine's "
+             "clock or the node's is wrong. Set it right, and run `muster fleet` again (if the node's "
+             "clock was ahead, run the node again)",
+             formatUtc(node.finished), formatUtc(at))});
+    return true;
+  });
 }
 
 }  // namespace
@@ -289,6 +289,7 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
   fleet::FleetOptions wanted = inputs.wanted;
   judged.inputs = std::move(inputs);
   MUSTER_TRY(judged.records, fleet::readFleet(run, fleet::readerThreads(), {}, waivers.list, rules));
+  setAsideLater(judged.records, judged.inputs.at);
   setAsideIncomplete(judged.records);
   fleet::setAsideRedacted(judged.records);
   noteRedacted(judged.records, wanted);
@@ -296,7 +297,6 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
   readPlanSkus(judged.records, wanted);
   if (std::string note = resumedNote(judged.records); !note.empty()) wanted.notes.push_back(std::move(note));
   MUSTER_TRY(judged.fleet, fleet::assess(judged.records, wanted));
-  MUSTER_CHECK_OK(checkTime(judged));
   return judged;
 }
 
@@ -308,12 +308,12 @@ Result<std::vector<Record>> recordsOf(const fleet::FleetNode& node, const fs::pa
   std::vector<Record> records;
   for (const size_t index : node.records) {
     const fleet::NodeSummary& summary = judged.records.nodes[index];
-    const fs::path path = run / summary.path;
-    MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
-    if (sha256Hex(text) != summary.sha256)
+    const auto text = readFile(run / summary.path, kMaxRecordBytes);
+    if (!text.ok()) return Error{text.error().code, text.error().message, summary.path};
+    if (sha256Hex(*text) != summary.sha256)
       return Error{ErrorCode::kUsage, "was changed while the fleet was judged; run the command again",
-                   path.string()};
-    MUSTER_TRY(Record record, uncheckedRecord(text).context(path.string()));
+                   summary.path};
+    MUSTER_TRY(Record record, uncheckedRecord(*text).context(summary.path));
     for (StageRecord& stage : record.stages)
       applyWaivers(waivers.list, waivedNode(record), stage.verdicts, record.accounting);
     records.push_back(std::move(record));
@@ -332,8 +332,11 @@ Result<FleetClauses> applyRequirements(const Requirements& requirements, const f
   FleetClauses clauses(requirements);
   for (const fleet::FleetNode& node : judged.fleet.nodes) {
     if (node.records.empty()) continue;  // it blocks acceptance anyway
-    MUSTER_TRY(const std::vector<Record> records, recordsOf(node, run, waivers, judged));
-    clauses.add(node.name, records);
+    const Result<std::vector<Record>> records = recordsOf(node, run, waivers, judged);
+    if (records.ok())
+      clauses.add(node.name, *records);
+    else  // one node's file must not keep the others from their verdict
+      clauses.addUnreadable(node.name, records.error().text());
   }
   clauses.finish();
   MUSTER_CHECK_OK(fleet::withhold(clauses.openNodes(), clauses.gaps(), judged.fleet));

@@ -146,7 +146,7 @@ TEST_F(SignedFolder, LeavesOutWorkingFilesOfARunAlone) {
                            "may/n/run.key", "june/k8s.json", "june/run.key", "june/keys/n1"})
     dir_.write(name, "");
   const FolderList list = *folder().list();
-  EXPECT_EQ(list.working, 6U) << "those beside a journal or what was submitted";
+  EXPECT_EQ(list.working.size(), 6U) << "those beside a journal or what was submitted";
   EXPECT_THAT(
       differences(),
       ElementsAre(HasSubstr(".lock"), HasSubstr("june/k8s.json"), HasSubstr("june/keys/n1"),
