@@ -101,6 +101,7 @@ TEST_F(FleetRecord, OfAStageOverNodesMustBeOfARunWithAllOfThem) {
   EXPECT_EQ(exitCode(), 3);
   EXPECT_THAT(reasons(), HasSubstr("ring ran with 2 nodes on "));
   EXPECT_EQ(exitCode({"--many-runs"}), 0);
+  EXPECT_THAT(run_.json()["notes"].dump(), HasSubstr("ring ran with 2 nodes on "));
   runInGroupsOf(4);
   EXPECT_EQ(exitCode(), 0) << reasons();
 }

@@ -147,30 +147,28 @@ int nodesMet(const FleetRecords& records, const FleetNode& node, uint32_t stage)
   return most;
 }
 
-/// Stages over several nodes that ran in runs with fewer nodes than the fleet has: nobody has measured what
-/// connects the nodes of one run with those of another. Of records from several runs (`manyRuns`) only a node
-/// that met no other one is told.
-std::vector<std::string> separateRuns(const FleetRecords& records, const FleetNodes& nodes, bool manyRuns) {
+/// Stages over several nodes that ran in runs with fewer nodes than the fleet has, by the size of these runs:
+/// nobody has measured what connects the nodes of one run with those of another.
+std::map<int, std::string> separateRuns(const FleetRecords& records, const FleetNodes& nodes) {
   const auto measured = static_cast<int>(
       std::count_if(nodes.begin(), nodes.end(), [](const FleetNode& node) { return !node.records.empty(); }));
-  const int wanted = manyRuns ? std::min(2, measured) : measured;
   std::map<int, std::pair<std::set<std::string>, std::set<std::string>>> runs;  // by size: stages and nodes
   for (const uint32_t stage : clusterStages(records, nodes))
     for (const FleetNode& node : nodes)
-      if (const int met = nodesMet(records, node, stage); met > 0 && met < wanted) {
+      if (const int met = nodesMet(records, node, stage); met > 0 && met < measured) {
         runs[met].first.insert(printable(records.names->texts[stage], 200));
         runs[met].second.insert(node.name);
       }
-  std::vector<std::string> reasons;
+  std::map<int, std::string> texts;
   for (const auto& [size, found] : runs)
-    reasons.push_back(
-        fmt::format("{} ran with {} on {}, and the fleet has {}: what connects them was not measured; run "
-                    "the plan on all "
-                    "nodes together (`muster slurm`, `muster k8s`, or `muster run --nnodes {}` on each)",
-                    devicesText({found.first.begin(), found.first.end()}),
-                    size == 1 ? "no other node" : plural(static_cast<size_t>(size), "node"),
-                    devicesText({found.second.begin(), found.second.end()}), nodes.size(), nodes.size()));
-  return reasons;
+    texts[size] = fmt::format(
+        "{} ran with {} on {}, and the fleet has {}: what connects them was not measured; run "
+        "the plan on all nodes together (`muster slurm`, `muster k8s`, or `muster run --nnodes "
+        "{}` on each)",
+        devicesText({found.first.begin(), found.first.end()}),
+        size == 1 ? "no other node" : plural(static_cast<size_t>(size), "node"),
+        devicesText({found.second.begin(), found.second.end()}), nodes.size(), nodes.size());
+  return texts;
 }
 
 /// The rack of each node: of the groups that hold it the smallest one.
@@ -238,7 +236,9 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.accounting.expected += fleet.waiversUnmatched;
   fleet.accounting.counts[static_cast<size_t>(Outcome::kError)] += fleet.waiversUnmatched;
   fleet.waivers = std::move(waivers);
-  fleet.reasons = separateRuns(records, nodes, options.manyRuns);
+  // Records of several runs that met others are what the operator asked for.
+  for (auto& [size, text] : separateRuns(records, nodes))
+    (size == 1 || !options.manyRuns ? fleet.reasons : fleet.notes).push_back(std::move(text));
   if (!options.manyRuns)
     for (std::vector<std::string> more : {unreportedGroups(records, nodes), missingGroups(records, nodes)})
       std::move(more.begin(), more.end(), std::back_inserter(fleet.reasons));
