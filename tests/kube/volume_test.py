@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import unittest
 
 import case
@@ -18,11 +19,11 @@ class Volume(case.Case):
         super().setUp()
         self.values["runVolume"] = {"persistentVolumeClaim": {"claimName": "runs"}}
 
-    def create(self, name, plan, **more):
+    def create(self, name, plan, edit=lambda text: text, **more):
         """Applies what `muster k8s render` prints, as a release of this name."""
         text = self.muster("k8s", "render", self.file(name + ".toml", plan), "--image", case.IMAGE, "--namespace", "default", "--nodes", "n0", "--kind",
                            more.get("kind", "node"), "--values", self.file(name + ".yaml", {**self.values, **more}))
-        tools.run("kubectl", "create", "--filename", "-", input=text.replace("muster-pattern", name))
+        tools.run("kubectl", "create", "--filename", "-", input=edit(text.replace("muster-pattern", name)))
 
     def volume(self, where):
         return sorted(glob.glob(os.path.join(self.cluster.claim("runs"), "n0", where, "record.json")))
@@ -63,7 +64,9 @@ class Volume(case.Case):
         self.cluster.taint("n0", "muster.dev/preflight")
         self.cluster.resting = {"gate-n0"}
         self.values["tolerations"] = [{"key": "muster.dev/preflight", "operator": "Exists"}]
-        self.create("gate", NEVER, kind="preflight", preflight={"image": "registry.example/muster-kubectl:1"})
+        # The chart gives a gate no such volume; somebody's own manifest may.
+        on_volume = lambda text: re.sub(r"(- name: run\n +)emptyDir: .*", r"\1persistentVolumeClaim: {claimName: runs}", text)
+        self.create("gate", NEVER, on_volume, kind="preflight", preflight={"image": "registry.example/muster-kubectl:1"}, runVolume={})
         status = lambda: (self.cluster.store.get("pods", "default", "gate-n0") or {"status": {}})["status"].get("containerStatuses", [{"state": {}}])[0]
         self.cluster.wait(lambda: "terminated" in status()["state"], "the end of the gate's run")
         gate = self.record()
