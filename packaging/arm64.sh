@@ -18,9 +18,10 @@ foreign=(libc6-dev libstdc++-12-dev nettle-dev libsodium-dev zlib1g-dev libtomlp
 # Programs that tests start; those of this machine do as well as arm64's.
 tools=(shellcheck libxml2-utils openssl fio iproute2 python3-pip python3-venv)
 # What no test shows under qemu-user: its vfork is a fork, so that posix_spawn does not tell why a program did not start; it bounds no
-# address space, has no seccomp, counts no CPU time in its /proc/self/stat, and is so slow that a loop meets the limit of seconds before
+# address space, has no seccomp and no ptrace, counts no CPU time in its /proc/self/stat, and is so slow that a loop meets the limit of seconds before
 # that of steps.
-impossible=(ProcessState.CountsOwnCpuTime ChildProcess.NamesAMissingProgram ChildProcess.WorksInItsFolder LuaSandbox.BoundsTheMemoryOfTheChild
+impossible=(ProcessState.CountsOwnCpuTime Abandoned.ARankThatSurvivesKillIsAbandonedAndNamed StartHost.NamesWhatCannotBeStarted
+  Supervisor.FailsWhenMusterHostCannotBeStarted ChildProcess.NamesAMissingProgram ChildProcess.WorksInItsFolder LuaSandbox.BoundsTheMemoryOfTheChild
   LuaSandbox.LeavesTheChildNoFileProcessOrSocket LuaSandbox.EndsALoopWithoutAnEndAtItsLine Predicate.IsEndedWhenItDoesNotEnd)
 
 die() {

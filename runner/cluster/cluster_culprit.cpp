@@ -162,16 +162,31 @@ Culprit straggler(const std::vector<NodeReport>& nodes) {
   return {};
 }
 
-}  // namespace
-
-Culprit failedByThemselves(const std::vector<NodeReport>& nodes) {
-  const auto failed = [](const RankReport& r) { return !r.caseFailures.empty(); };
+Culprit failedWithout(const std::vector<NodeReport>& nodes, const std::set<int>& without) {
+  const auto failed = [&](const RankReport& r) {
+    return !r.caseFailures.empty() && !without.contains(r.rank);
+  };
   const std::vector<Place> all = allRanks(nodes);
   const auto first = std::find_if(all.begin(), all.end(), [&](const Place& p) { return failed(*p.rank); });
   const Culprit found = ranksThat(nodes, failed, [](const RankReport&) { return "failed"; });
   const auto count = std::count_if(all.begin(), all.end(), [&](const Place& p) { return failed(*p.rank); });
   if (count == 0 || 2 * static_cast<size_t>(count) > all.size()) return {};
   return {fmt::format("{}: {}", found.text, first->rank->caseFailures.begin()->second), found.ranks};
+}
+
+}  // namespace
+
+Culprit failedByThemselves(const std::vector<NodeReport>& nodes) {
+  return failedWithout(nodes, {});
+}
+
+Culprit withOwnFailures(Culprit known, const std::vector<NodeReport>& nodes) {
+  Culprit own = failedWithout(nodes, known.ranks);
+  if (own.text.empty()) return known;
+  const size_t words = own.text.find(": ");
+  known.text = fmt::format("{}, {}; {}", own.text.substr(0, words), known.text, own.text.substr(words + 2));
+  known.ranks.merge(own.ranks);
+  return known;
 }
 
 Culprit knownCulprit(const std::vector<NodeReport>& nodes) {

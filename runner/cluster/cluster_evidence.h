@@ -93,6 +93,9 @@ std::string lostEachOther(const std::string& how);
 /// did: then what they have in common is at fault.
 Culprit failedByThemselves(const std::vector<NodeReport>& nodes);
 
+/// The known culprit and those who failed by themselves: that another one died does not acquit them.
+Culprit withOwnFailures(Culprit known, const std::vector<NodeReport>& nodes);
+
 /// Whether a text of another node may be taken for the runner's words about a rank or a node.
 bool namesParts(std::string_view text);
 

@@ -62,6 +62,12 @@ std::set<size_t> hurtRuns(const ClusterAgreement::Answers& answers) {
   return hurt;
 }
 
+/// Whether a rank says that another one failed it.
+bool saysHurt(const ClusterAgreement::Answers& answers) {
+  return std::any_of(answers.begin(), answers.end(),
+                     [](const auto& answer) { return answer && !setOf(*answer, "hurt").empty(); });
+}
+
 /// Who failed a run in which nobody was hurt has done so to itself alone.
 void forgetHarmless(std::vector<NodeReport>& nodes, const std::set<size_t>& hurt) {
   for (NodeReport& node : nodes)
@@ -79,12 +85,25 @@ std::string ClusterStage::disagreement() {
          "--out";
 }
 
+/// Who has another plan, build or seed than most; of two nodes nobody can tell. Empty: all have the same.
+std::string ClusterStage::oddNodes(size_t nodes) {
+  std::vector<std::string> odd;
+  std::string first;
+  for (int rank = 0; rank < static_cast<int>(nodes); ++rank)
+    if (const std::string other = link_.members().mismatch(rank); !other.empty()) {
+      odd.push_back(link_.members().nameOf(rank));
+      if (first.empty()) first = other;
+    }
+  if (odd.empty() || nodes <= 2 || 2 * odd.size() == nodes) return first;
+  if (2 * odd.size() > nodes) odd = {link_.members().nameOf(0)};
+  return fmt::format("{} differ{} from most nodes: {}", join(odd, ", "), odd.size() == 1 ? "s" : "", first);
+}
+
 /// `members`: who takes part, where all have come.
 Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members& members) {
   if (!link_.members().finishedWhere(stage_).empty()) return {{"finished", true}};
   std::vector<std::string> missing;
-  for (int rank = 0; rank < static_cast<int>(answers.size()); ++rank)
-    if (const std::string other = link_.members().mismatch(rank); !other.empty()) return {{"error", other}};
+  if (const std::string odd = oddNodes(answers.size()); !odd.empty()) return {{"error", odd}};
   Json parts = Json::array();
   int world = 0;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
@@ -188,21 +207,25 @@ std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterAgreement::Answ
 }
 
 Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
-  Culprit published = link_.rounds().lost();
-  if (!published.text.empty()) return published;
+  std::vector<NodeReport> nodes = sightsOfNodes(answers);
+  forgetHarmless(nodes, hurtRuns(answers));
+  // Only where a rank said that another one failed it, their errors tell whose they are.
+  const auto withOwn = [&](Culprit known) {
+    return saysHurt(answers) ? withOwnFailures(std::move(known), nodes) : known;
+  };
+  if (Culprit published = link_.rounds().lost(); !published.text.empty())
+    return withOwn(std::move(published));
   bool late = false;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     if (answers[rank] && flag(*answers[rank], "interrupted"))
-      return {link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user", {}};
+      return withOwn({link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user", {}});
     late = late || (answers[rank] && flag(*answers[rank], "late"));
   }
   if (Culprit full = link_.rounds().storeFull(); !full.text.empty()) return full;
-  std::vector<NodeReport> nodes = sightsOfNodes(answers);
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i].mute = !answers[i];
-  forgetHarmless(nodes, hurtRuns(answers));
-  if (late) return culpritAtDeadline(nodes);
-  const Culprit known = knownCulprit(nodes);
-  return known.text.empty() ? failedByThemselves(nodes) : known;
+  if (late) return withOwn(culpritAtDeadline(nodes));
+  Culprit known = knownCulprit(nodes);
+  return known.text.empty() ? failedByThemselves(nodes) : withOwn(std::move(known));
 }
 
 RoundResult roundResult(const ClusterAgreement::Answers& answers, size_t runs) {

@@ -88,6 +88,7 @@ class ClusterStage {
 
  private:
   [[nodiscard]] std::string disagreement();
+  [[nodiscard]] std::string oddNodes(size_t nodes);
   [[nodiscard]] Json decideEntry(const ClusterAgreement::Answers& answers, Members& members);
   [[nodiscard]] Json decideRound(const ClusterAgreement::Answers& answers, size_t runs);
   [[nodiscard]] std::vector<NodeReport> sightsOfNodes(const ClusterAgreement::Answers& answers);

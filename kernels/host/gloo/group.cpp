@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -153,6 +154,14 @@ Status checkGroup(const CommunicatorSpec& spec) {
                spec.name};
 }
 
+/// Whether Gloo's words name what this process lacks: no peer can be the cause.
+bool isOwn(const std::string& reason) {
+  constexpr std::array kOwn = {"Too many open files", "Cannot allocate memory", "No buffer space available",
+                               "std::bad_alloc"};
+  return std::any_of(kOwn.begin(), kOwn.end(),
+                     [&](const char* words) { return reason.find(words) != std::string::npos; });
+}
+
 }  // namespace
 
 GlooGroup::GlooGroup(const CommunicatorSpec& spec, Endpoint endpoint)
@@ -206,6 +215,8 @@ Status GlooGroup::breakWith(const char* what, const std::string& reason) {
 
 Status GlooGroup::lost(const char* what, const std::string& reason) {
   const std::lock_guard lock(mutex_);
+  if (broken_.ok() && isOwn(reason))
+    broken_ = Error{ErrorCode::kIo, std::string(what) + ": " + reason, name_};
   if (broken_.ok())
     broken_ = Error{ErrorCode::kPeer,
                     "rank " + std::to_string(context_->rank) + " of " + std::to_string(context_->size) +

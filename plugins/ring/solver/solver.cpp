@@ -210,8 +210,12 @@ class Solver {
       if (all[i].slow < all[i].visits) leaveOpen(culprits_[i]);
     }
     for (size_t i = 0; i < all.size(); ++i) {
-      if (!isNamed(culprits_[i])) continue;
       Culprit& culprit = culprits_[i];
+      if (!isNamed(culprit)) {  // the same certainty that it is one at all, whoever it is
+        if (!culprit.undecided && all[i].visits > 0)
+          culprit.undecided = kMostCertain - support(i).transient < kLeastToReject;
+        continue;
+      }
       culprit.confidence = std::clamp(culprit.confidence - support(i).transient, 0.0, kMostCertain);
       if (all[i].disturbed > 0)
         culprit.evidence +=

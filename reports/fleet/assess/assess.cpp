@@ -39,6 +39,7 @@ RecordChecks checkRecords(const FleetRecords& records, const FleetOptions& optio
     std::move(part.notes.begin(), part.notes.end(), std::back_inserter(all.notes));
     all.rejudged += part.rejudged;
   };
+  if (!options.manyRuns) add(checkRanks(records, nodes));
   add(checkBlame(records, blame, nodes));
   add(checkRejudged(records, options, nodes));
   add(checkIdentities(records, options, run, nodes));
@@ -195,7 +196,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   // becomes of a node takes them as they are by then, and not as const.
   MUSTER_TRY(Coverage covered, cover(records, options));
   FleetNodes& nodes = covered.nodes;
-  const BlameTable blame(records, nodes, options.clusterNodes);
+  const BlameTable blame(records, nodes, options.clusterNodes, options.manyRuns);
   clearTheAffected(records, blame, nodes);
   RecordChecks checks = checkRecords(records, options, covered.run, blame, nodes);
   FleetWaivers waivers = countWaivers(records, nodes);

@@ -27,11 +27,6 @@ const StageSummary* stageOf(const DeviationSummary& deviation, const NodeSummary
   return found == record.stages.end() ? nullptr : &*found;
 }
 
-/// Which run of several nodes a record belongs to.
-std::string runKey(const NodeSummary& record) {
-  return fmt::format("{}\n{}", record.fleetId, record.nodeCount);
-}
-
 /// Whom the record holds to have ended the stage, or why it did not begin.
 const std::string& saidOf(const StageSummary& stage) {
   return stage.state == StageState::kError ? stage.reason : stage.culprit;
@@ -67,10 +62,11 @@ bool isAbout(const Suspect& suspect, const std::string& node) {
 }  // namespace
 
 BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
-                       std::set<std::string> clusterNodes)
+                       std::set<std::string> clusterNodes, bool manyRuns)
     : records_(records),
       clusterNodes_(std::move(clusterNodes)),
       clusterStages_(clusterStages(records, nodes)) {
+  if (!manyRuns) nodeCounts_ = nodeCounts(records, nodes);
   for (const FleetNode& node : nodes) {
     expected_.insert(node.name);
     for (const size_t i : node.records) addRecord(records.nodes[i]);
@@ -78,6 +74,14 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records) collectAbsent(records.nodes[i]);
   believeTheAbsent();
+}
+
+/// Who says that its run had another number of nodes than most say stays in their run: it would escape what
+/// they say of it.
+std::string BlameTable::runKey(const NodeSummary& record) const {
+  const auto most = nodeCounts_.find(record.fleetId);
+  return fmt::format("{}\n{}", record.fleetId,
+                     most == nodeCounts_.end() || record.nodeCount <= 1 ? record.nodeCount : most->second);
 }
 
 bool BlameTable::isOfOneNode(const StageSummary& stage, const NodeSummary& record) const {
@@ -115,13 +119,17 @@ void BlameTable::addRecord(const NodeSummary& record) {
       groups_[groupKey(*stage, record)].sources[d.metric][d.source] += d.times;
 }
 
-/// Counts those that were there, though node 0 says that they did not arrive.
+/// Counts those that were there, though node 0 says that they did not arrive; and keeps what one says of
+/// itself that node 0 lost with all others.
 void BlameTable::collectAbsent(const NodeSummary& record) {
   for (const StageSummary& stage : record.stages) {
     const auto at = leaderSays_.find({runKey(record), stage.name});
-    if (at == leaderSays_.end() || !absentNodes(at->second.text)) continue;
+    if (at == leaderSays_.end()) continue;
     LeaderSaid& leader = at->second;
     const std::string& said = saidOf(stage);
+    const bool lostAll = leader.text.find(" lost every other node: ") != std::string::npos;
+    if (lostAll && record.nodeRank != 0 && accuses(said, record.nodeRank)) leader.confession = said;
+    if (!absentNodes(leader.text)) continue;
     const bool finished = stage.state == StageState::kRan && said.empty() && record.resumed < leader.resumed;
     if (!(finished || accuses(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
     leader.absentSay = finished ? "node 0 was restarted after others had finished this stage" : said;
@@ -134,6 +142,7 @@ void BlameTable::collectAbsent(const NodeSummary& record) {
 /// ended, nor where it met nobody: then its own link is at fault, and not those of all others.
 void BlameTable::believeTheAbsent() {
   for (auto& [stage, leader] : leaderSays_) {
+    if (!leader.confession.empty()) leader.text = leader.confession;
     const auto absent = absentNodes(leader.text);
     const bool metNobody = absent && absent->first + 1 == absent->second;
     if (leader.startedLater || (leader.absent > 1 && metNobody)) leader.text = leader.absentSay;
@@ -161,14 +170,16 @@ Blame BlameTable::of(const DeviationSummary& d, const NodeSummary& record) const
 std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeSummary& record) const {
   const StageSummary* stage = stageOf(d, record);
   const auto run = runs_.find(runKey(record));
+  const int peer = peerNode(d);
   if (stage == nullptr || isOfOneNode(*stage, record) || run == runs_.end()) return std::nullopt;
-  const auto other = run->second.find(peerNode(d));
-  if (other == run->second.end() || other->second.empty() || other->second == record.node ||
-      !mayName(other->second, d, record))
-    return std::nullopt;
+  if (peer < 0 || peer >= record.nodeCount || peer == record.nodeRank) return std::nullopt;
+  const auto other = run->second.find(peer);
+  // The other end left no record, or not one that says which node it is: it may be at fault all the same.
+  const bool known = other != run->second.end() && !other->second.empty() && other->second != record.node &&
+                     mayName(other->second, d, record);
   Suspect link;
   link.kind = SuspectKind::kLink;
-  link.what = linkName(record.node, other->second);
+  link.what = linkName(record.node, known ? other->second : fmt::format("node {}", peer));
   link.ofPair = true;
   return link;
 }
@@ -301,6 +312,8 @@ std::string BlameTable::expectedName(const std::string& host) const {
 std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& record) const {
   const StageSummary* stage = stageOf(d, record);
   if (stage == nullptr || isOfOneNode(*stage, record)) return d.source;
+  // Who accuses itself is believed, whatever node 0 made of it.
+  if (record.nodeRank != 0 && accuses(d.source, record.nodeRank)) return d.source;
   // Node 0 hears all of them: what it found counts, not what one node could see of it. Two that claim to be
   // it are none.
   const auto nodes = runs_.find(runKey(record));
@@ -351,6 +364,11 @@ class OwnVerdict {
                          names_.begin() + static_cast<std::ptrdiff_t>(std::min(names_.size(), kMostParts))),
              ", ");
     if (names_.size() > kMostParts) who += fmt::format(" and {} more", names_.size() - kMostParts);
+    if (!located_)
+      return fmt::format(
+          "whether it is faulty itself cannot be told: affected by {} ({}); find what failed "
+          "there, then retest this node",
+          who, line_);
     return fmt::format("not faulty itself: affected by {} ({}); repair that, then retest this node", who,
                        line_);
   }
@@ -402,6 +420,7 @@ class OwnVerdict {
   void name(const Blame& found, const DeviationSummary& d) {
     if (line_.empty() && d.cause != Cause::kNeed)
       line_ = found.why.empty() ? deviationLine(d, *records_.names) : whyText(d, found);
+    located_ = located_ || found.parts.empty() || found.parts.front().kind != SuspectKind::kGroup;
     for (const Suspect& part : found.parts)
       if (const std::string name = part.name(); std::find(names_.begin(), names_.end(), name) == names_.end())
         names_.push_back(name);
@@ -416,6 +435,7 @@ class OwnVerdict {
   bool toldAnew_ = false;
   std::string line_;
   std::vector<std::string> names_;
+  bool located_ = false;  ///< one of them is a part, and not a group that this node belongs to
 };
 
 }  // namespace

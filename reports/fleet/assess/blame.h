@@ -26,7 +26,9 @@ struct Blame {
 class BlameTable {
  public:
   /// `clusterNodes`: whom a scheduler let take part in stages of scope cluster; empty: nobody said.
-  BlameTable(const FleetRecords& records, const FleetNodes& nodes, std::set<std::string> clusterNodes = {});
+  /// `manyRuns`: runs of any number of nodes.
+  BlameTable(const FleetRecords& records, const FleetNodes& nodes, std::set<std::string> clusterNodes = {},
+             bool manyRuns = false);
 
   [[nodiscard]] Blame of(const DeviationSummary& deviation, const NodeSummary& record) const;
   /// The node that a failure speaks against though its record has no say about it: only a stage of scope
@@ -45,6 +47,8 @@ class BlameTable {
     std::map<int32_t, Place> ranks;
     std::map<uint32_t, Votes> sources;  ///< of wrong results: by metric, how many verdicts name each rank
   };
+  /// Which run of several nodes a record belongs to.
+  [[nodiscard]] std::string runKey(const NodeSummary& record) const;
   /// Whether its ranks are all this node's.
   [[nodiscard]] bool isOfOneNode(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
@@ -77,6 +81,7 @@ class BlameTable {
   std::set<std::string> expected_;
   std::set<std::string> clusterNodes_;
   std::set<uint32_t> clusterStages_;
+  std::map<std::string, int> nodeCounts_;
   std::map<std::string, Group> groups_;
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
       members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
@@ -89,6 +94,7 @@ class BlameTable {
     int resumed = 0;            ///< its starts before the one that says it
     size_t absent = 0;          ///< of those that it waited for in vain, how many missed node 0
     std::string absentSay;      ///< what one of them says
+    std::string confession;     ///< what one says of itself that node 0 lost with all others
     bool startedLater = false;  ///< node 0 was started again after one of them began
   };
   std::map<std::pair<std::string, uint32_t>, LeaderSaid> leaderSays_;  ///< by run and stage

@@ -25,10 +25,11 @@ constexpr std::array<std::string_view, 6> kStopped = {"was stopped because the r
                                                       "was interrupted before it"};
 
 /// What node 0, or who misses it, says when nodes do not meet.
-constexpr std::array<std::string_view, 6> kNotMet = {
+constexpr std::array<std::string_view, 8> kNotMet = {
     " did not arrive: ",           " did not answer at ",
     " did not come to this stage", " did not decide about this stage",
-    " does not take part: ",       ", which serves the store: "};
+    " does not take part: ",       ", which serves the store: ",
+    " from most nodes: ",          "; all nodes of a run must have the same"};
 
 constexpr std::string_view kStoppedFor = " was stopped because ";
 

@@ -23,6 +23,7 @@ using fleet::FindingClass;
 using fleet::Fleet;
 using fleet::NodeState;
 using fleet::SuspectKind;
+using ::testing::AnyOf;
 using testing::FleetFolder;
 using ::testing::HasSubstr;
 using testing::nodeOf;
@@ -191,7 +192,9 @@ class GroupFleet {
           << node.name << " is " << muster::nameOf(node.state) << ": " << node.reason;
       EXPECT_FALSE(node.suspect) << node.name;
       if (node.state == NodeState::kAffected) {
-        EXPECT_THAT(node.reason, HasSubstr("not faulty itself")) << node.name;
+        EXPECT_THAT(node.reason,
+                    AnyOf(HasSubstr("not faulty itself"), HasSubstr("cannot be told: affected by group")))
+            << node.name;
       }
     }
     for (const auto& suspect : fleet.suspects)
@@ -415,6 +418,71 @@ TEST(Blame, ANodeThatDidNotArriveWhenAllWereStartedAgainIsNamed) {
   const Fleet fleet = made.assess();
   made.expectInnocent(fleet, {"n1"});
   made.expectFirst(fleet, "node n1");
+}
+
+TEST(Blame, NodesThatSayThatTheyWereStoppedAreBelievedBeforeNodeZeroThatLostThemAll) {
+  GroupFleet made(3);
+  made.endBy("");
+  made.loses(0, GroupFleet::nodeText(0) +
+                    " lost every other node: its own link is at fault, or the network as a whole");
+  for (int node : {1, 2})
+    made.loses(node,
+               GroupFleet::nodeText(node) +
+                   " did not run for 8 s: it was stopped or got no CPU time, so the others declared it lost");
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {"n1", "n2"});
+  for (const char* node : {"n1", "n2"}) EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kIncomplete);
+}
+
+/// Nobody is convicted because the other end of its link left no usable record.
+TEST(Blame, ALinkToANodeWithoutARecordRejectsNotTheEndThatReportsIt) {
+  GroupFleet made(4);
+  made.reportsPair(1, "2");
+  made.leaveOut(2);
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAffected) << nodeOf(fleet, "n1").reason;
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kMissing);
+}
+
+/// What the group says of a node reaches it whatever number of nodes, or number of its own, its record gives.
+TEST(Blame, ANodeThatGivesAnotherRunSizeOrRankEscapesNothingAndConvictsNobody) {
+  for (const bool size : {true, false}) {
+    GroupFleet made(4);
+    made.endBy(made.rankText(2 * made.ranks()) + " was killed by SIGKILL");
+    if (size)
+      made.record(2).nodeCount = made.nodes() + 1;
+    else
+      made.record(2).nodeRank = 3;
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kIncomplete) << size;
+    for (const char* node : {"n0", "n1"}) EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAffected) << node;
+    EXPECT_NE(nodeOf(fleet, "n3").state, NodeState::kRejected);
+    ASSERT_FALSE(fleet.findings.empty());
+    EXPECT_THAT(
+        fleet.findings.front().text,
+        HasSubstr(size ? fmt::format("had {} nodes, and those of most say {}", made.nodes() + 1, made.nodes())
+                       : "n2, n3 each say that they were node 3"));
+  }
+}
+
+TEST(Blame, ANodeWithAnotherPlanThanMostIsNamedAndNotTheOthers) {
+  GroupFleet made(3);
+  for (int node = 0; node < made.nodes(); ++node)
+    made.didNotBegin(node,
+                     fmt::format("{0} differs from most nodes: {0} has plan a1, and {1} has b2; all nodes "
+                                 "of a run must have the same",
+                                 GroupFleet::nodeText(1), GroupFleet::nodeText(0)));
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {"n1"});
+  made.expectFirst(fleet, "node n1");
+}
+
+TEST(Blame, ARankThatFailedByItselfIsNamedBesideOneThatDied) {
+  const auto accused = fleet::accusedBy(
+      "rank 2 (cpu0 of node 1 (n1)) failed, node 2 (n2) was lost: no heartbeat for 4 s; cpu0: out of memory");
+  ASSERT_EQ(accused.size(), 2U);
+  EXPECT_EQ(accused[0].node, 1);
+  EXPECT_EQ(accused[1].node, 2);
 }
 
 TEST(Blame, NodeZeroIsBelievedBeforeTheNodeThatLostIt) {

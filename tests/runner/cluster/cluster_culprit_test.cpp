@@ -251,6 +251,19 @@ TEST(FailedByThemselves, AreThoseOfAHalfAtMost) {
   EXPECT_EQ(failedByThemselves(nodes).text, "") << "what three of four share is at fault";
 }
 
+TEST(FailedByThemselves, AreNotAcquittedByTheDeathOfAnother) {
+  auto nodes = healthy(4);
+  nodes[1].ranks[0].caseFailures = {{0, "out of memory: 64 MiB"}};
+  nodes[2].ranks[0].failure = "was killed by SIGABRT";
+  const Culprit both = withOwnFailures(knownCulprit(nodes), nodes);
+  EXPECT_EQ(both.text,
+            "rank 1 (gpu0 of node 1 (n1)) failed, rank 2 (gpu0 of node 2 (n2)) was killed by SIGABRT; out of "
+            "memory: 64 MiB");
+  EXPECT_EQ(both.ranks, (std::set<int>{1, 2}));
+  nodes[2].ranks[0].caseFailures = {{0, "its own"}};
+  EXPECT_EQ(withOwnFailures(knownCulprit(nodes), nodes).ranks, (std::set<int>{1, 2}));
+}
+
 TEST(CulpritAtDeadline, IsWhoFailedItsCaseAndNotWhoWaitsForIt) {
   auto nodes = healthy(2);
   nodes[1].ranks[0].caseFailures = {{0, "out of memory"}};
