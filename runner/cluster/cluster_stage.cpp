@@ -10,6 +10,7 @@
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr double kEndSlack = 20;    // seconds that a node may take to end its ranks: grace, KILL, a stuck one
 constexpr double kLeaveSlack = 60;  // seconds that a node may take from its ranks' end to the stage's own
 constexpr size_t kMostMissing = 20;
+constexpr size_t kIdDigits = 16;
 constexpr int kMostRanks = 1 << 15;  // of one node
 
 std::set<size_t> setOf(const Json& object, const char* key) {
@@ -174,6 +176,7 @@ ClusterEntry ClusterStage::enter(int localSize) {
   link_.members().hold(std::move(members));
   entry.firstRank = first;
   entry.worldSize = world;
+  entry.id = sha256Hex(textOf(*decision, "leader")).substr(0, kIdDigits);
   entry.kind = ClusterEntry::Kind::kGo;
   return entry;
 }

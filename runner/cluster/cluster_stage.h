@@ -16,6 +16,7 @@ struct ClusterEntry {
   std::string why;    ///< of a skip or an error; the same on all nodes that node 0 could tell
   int firstRank = 0;  ///< the group's rank of this node's local rank 0
   int worldSize = 1;  ///< ranks of all nodes
+  std::string id{};   ///< of those who met: the same on all of them, and of no other group
 };
 
 /// What this node saw of one round: one start of the stage's ranks.

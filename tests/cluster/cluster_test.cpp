@@ -64,7 +64,10 @@ TEST_F(Cluster, AcceptsHealthyHostsAsOneGroup) {
     EXPECT_EQ(record.nodeCount, 4);
     EXPECT_EQ(record.launcher.value("kind", ""), "flags");
     const StageRecord walk = run.stage(host, "walk");
-    EXPECT_EQ(walk.group, Json({{"world_size", 4}, {"first_rank", host}, {"nodes", 4}, {"culprit", ""}}));
+    const std::string id = run.stage(0, "walk").group.value("id", "");
+    EXPECT_EQ(id.size(), 16U);
+    EXPECT_EQ(walk.group,
+              Json({{"world_size", 4}, {"first_rank", host}, {"nodes", 4}, {"id", id}, {"culprit", ""}}));
     ASSERT_EQ(walk.ranks.size(), 1U);
     EXPECT_EQ(walk.ranks[0].rank, host);
     for (const Measurement& m : walk.measurements) {

@@ -86,6 +86,7 @@ class Torchrun : public ::testing::Test {
     EXPECT_EQ(walk->group, Json({{"world_size", kTorchrunHosts},
                                  {"first_rank", host},
                                  {"nodes", kTorchrunHosts},
+                                 {"id", walk->group.value("id", "")},
                                  {"culprit", ""}}));
   }
 

@@ -172,6 +172,29 @@ std::map<int, std::string> separateRuns(const FleetRecords& records, const Fleet
   return texts;
 }
 
+/// Nodes that met in several groups of the same size: as separateRuns().
+std::vector<std::string> mixedGroups(const FleetRecords& records, const FleetNodes& nodes) {
+  std::vector<std::string> reasons;
+  for (const uint32_t stage : clusterStages(records, nodes)) {
+    std::map<std::string, std::vector<std::string>> groups;  // nodes by the id of their group
+    for (const FleetNode& node : nodes)
+      for (const size_t i : node.records)
+        for (const StageSummary& one : records.nodes[i].stages)
+          if (const std::string& id = records.names->texts[one.groupId];
+              one.name == stage && one.state == StageState::kRan && !id.empty())
+            groups[id].push_back(node.name);
+    if (groups.size() < 2) continue;
+    std::vector<std::string> texts;
+    for (const auto& [id, members] : groups) texts.push_back(devicesText(members));
+    std::sort(texts.begin(), texts.end());
+    reasons.push_back(
+        fmt::format("{}: these nodes met each other only: {}; what connects them with the others was "
+                    "not measured; run the plan on all nodes together",
+                    printable(records.names->texts[stage], 200), join(texts, " | ")));
+  }
+  return reasons;
+}
+
 /// The rack of each node: of the groups that hold it the smallest one.
 void placeNodes(const Topology& topology, FleetNodes& nodes) {
   std::map<std::string, FleetNode*> named;
@@ -241,7 +264,8 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   for (auto& [size, text] : separateRuns(records, nodes))
     (size == 1 || !options.manyRuns ? fleet.reasons : fleet.notes).push_back(std::move(text));
   if (!options.manyRuns)
-    for (std::vector<std::string> more : {unreportedGroups(records, nodes), missingGroups(records, nodes)})
+    for (std::vector<std::string> more :
+         {unreportedGroups(records, nodes), missingGroups(records, nodes), mixedGroups(records, nodes)})
       std::move(more.begin(), more.end(), std::back_inserter(fleet.reasons));
   fleet.notes.insert(fleet.notes.end(), options.notes.begin(), options.notes.end());
   for (std::vector<std::string>* notes : {&covered.notes, &checks.notes, &peers.notes})

@@ -60,7 +60,9 @@ struct StageSummary {
   Accounting shared;      ///< of those, the ones about no device or rank: all nodes of a group hold the same
   int worldSize = 0;      ///< cluster scope: ranks of the group; 0 elsewhere
   int groupNodes = 0;     ///< cluster scope: nodes of the group
-  std::string culprit;    ///< cluster scope: who ended it; empty: nobody
+  uint32_t groupId =
+      0;  ///< cluster scope: the same of all nodes that met, in FleetNames::texts; of an empty text: not told
+  std::string culprit;  ///< cluster scope: who ended it; empty: nobody
   /// Node and cluster scope: this node's ranks by their number in the group, each with its index into
   /// NodeSummary::devices (-1: it has no device).
   std::vector<std::pair<int32_t, int16_t>> ranks;

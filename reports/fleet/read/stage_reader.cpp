@@ -172,12 +172,14 @@ void StageReader::readLimits(const dom::object& stage, const dom::array* expecta
 
 void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {
   culprit_.clear();
+  summary.groupId = text("");
   dom::object group;
   if (stage.at_key("group").get(group) != simdjson::SUCCESS) return;
   Fields fields(group, failures_);
   summary.worldSize = fields.count("world_size");
   summary.groupNodes = fields.count("nodes");
   culprit_ = fields.text("culprit");
+  if (fields.has("id")) summary.groupId = text(bounded(fields.text("id"), kNameBytes));
   summary.culprit = bounded(culprit_, kReasonBytes);
 }
 

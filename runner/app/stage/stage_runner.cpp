@@ -100,8 +100,11 @@ double arrivalOf(const NodeConfig& node, const Stage& stage) {
   return node.arrival > 0 ? node.arrival : stage.timeout;
 }
 
-Json groupJson(int worldSize, int firstRank, int nodes) {
-  return {{"world_size", worldSize}, {"first_rank", firstRank}, {"nodes", nodes}, {"culprit", ""}};
+Json groupJson(int worldSize, int firstRank, int nodes, const std::string& id = "") {
+  Json group = {{"world_size", worldSize}, {"first_rank", firstRank}, {"nodes", nodes}};
+  if (!id.empty()) group["id"] = id;
+  group["culprit"] = "";
+  return group;
 }
 
 /// Of a stage of all simulated nodes, by node: what real ones tell each other when they meet.
@@ -142,7 +145,7 @@ ClusterEntry enterGroup(StageHere& here, const std::string& blind, std::unique_p
   if (entry.kind != ClusterEntry::Kind::kGo) return entry;
   place = {entry.firstRank, local, entry.worldSize, groupNodes(here.stage, node.nodeCount), cluster.get()};
   for (RankSlot& slot : slots) slot.rank += place.firstRank;
-  record.group = groupJson(place.worldSize, place.firstRank, place.nodes);
+  record.group = groupJson(place.worldSize, place.firstRank, place.nodes, entry.id);
   return entry;
 }
 

@@ -434,6 +434,21 @@ TEST(Blame, NodesThatSayThatTheyWereStoppedAreBelievedBeforeNodeZeroThatLostThem
   for (const char* node : {"n1", "n2"}) EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kIncomplete);
 }
 
+/// Nodes of several runs of the same size, each with a rank of its own: no two of them met.
+TEST(Blame, NodesThatNeverMetAreNoFleet) {
+  for (const bool apart : {false, true}) {
+    GroupFleet made(4);
+    for (int node = 0; node < made.nodes(); ++node)
+      made.stage(node).group["id"] = apart ? fmt::format("{:016}", node) : "0123456789abcdef";
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(fleet.exitCode, apart ? 3 : 0);
+    EXPECT_EQ(fleet.reasons.empty(), !apart);
+    if (apart) {
+      EXPECT_THAT(fleet.reasons.front(), HasSubstr("these nodes met each other only: n0 | n1 | "));
+    }
+  }
+}
+
 /// Nobody is convicted because the other end of its link left no usable record.
 TEST(Blame, ALinkToANodeWithoutARecordRejectsNotTheEndThatReportsIt) {
   GroupFleet made(4);
