@@ -205,10 +205,10 @@ TEST_F(PlantedFault, IsFoundByTheComparisonToTheLastBit) {
 }
 
 TEST_F(PlantedFault, InAnOperandIsFoundByTheComparison) {
-  prepare(Dtype::kBf16);
+  prepare(Dtype::kF32);
   ASSERT_TRUE(gemm_->run().ok());
   ASSERT_TRUE(gemm_->keepResult().ok());
-  flip(0, 2 * 50 * 3 + 1,
+  flip(0, 4 * 50 * 3 + 3,
        6);  // an exponent bit of A, row 3: reference and result change alike, the kept one does not
   ASSERT_TRUE(gemm_->run().ok());
   EXPECT_GT(testing::compareWithKept(*spy_, *gemm_)->wrong, 20u);
