@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts, for each stage, the nodes whose records hold it with scope cluster.
+// Counts, for each stage, the nodes whose records hold it with scope cluster, and compares what they say of
+// their run: its number of nodes, and their own.
 #include "reports/fleet/assess/cluster_stages.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stages run over several nodes: most records say so, and not one alone.
+// Which stages run over several nodes, and which node each record was in that run: most records say so, and
+// not one alone.
 #pragma once
 
 #include <cstdint>
