@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct Tree {
 
 /// The tree that the running executable belongs to; an error names what is missing.
 Result<Tree> findTree();
+
+/// SHA-256 of Muster's own programs and libraries that a run with this backend loads beside its plugins, by
+/// file name: muster, muster-host, muster-tls.so, backend_cuda.so, cuda_blas.so ... An error names the file
+/// that cannot be read.
+Result<std::map<std::string, std::string>> binaryDigests(const Tree& tree, const std::string& backend);
 
 /// Describes every library named `*.so` in the folders, by `muster-host --describe` for each (side by side);
 /// a library that has not changed since it was last described is not asked again (DescriptionCache).

@@ -44,4 +44,22 @@ Result<Tree> findTree() {
   return tree;
 }
 
+Result<std::map<std::string, std::string>> binaryDigests(const Tree& tree, const std::string& backend) {
+  std::vector<fs::path> files = {tree.hostExecutable, tree.backends.parent_path() / "lib" / "muster-tls.so"};
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(tree.backends, failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "backend_" + backend + ".so" || name.starts_with(backend + "_"))
+      files.push_back(entry.path());
+  }
+  if (failure) return Error{ErrorCode::kIo, "cannot be read: " + failure.message(), tree.backends};
+  MUSTER_TRY(const std::string self, readFile("/proc/self/exe"));
+  std::map<std::string, std::string> digests = {{"muster", sha256Hex(self)}};
+  for (const fs::path& file : files) {
+    MUSTER_TRY(const std::string bytes, readFile(file));
+    digests[file.filename().string()] = sha256Hex(bytes);
+  }
+  return digests;
+}
+
 }  // namespace muster

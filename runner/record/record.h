@@ -152,6 +152,9 @@ struct WaiverRecord {
 struct Record {
   std::string toolVersion;
   std::string buildId;
+  /// SHA-256 of Muster's programs and libraries that ran, but for plugins, by file name; empty in older
+  /// records.
+  std::map<std::string, std::string> binaries;
   std::string runId;
   std::string node;  ///< host name
   int nodeRank = 0;

@@ -177,6 +177,8 @@ Json toJson(const StageRecord& stage) {
 Json toJson(const Record& record) {
   Json profile = toJson(record.profile);
   profile["how"] = record.skuHow;
+  Json tool = {{"name", "muster"}, {"version", record.toolVersion}, {"build_id", record.buildId}};
+  if (!record.binaries.empty()) tool["binaries"] = textsOf(record.binaries);
   Json json = {{"schema", kRecordSchema},
                {"acceptance", nameOf(record.acceptance)},
                {"exit_code", record.exitCode},
@@ -184,7 +186,7 @@ Json toJson(const Record& record) {
                {"simulated", record.simulated},
                {"scenario", record.scenario},
                {"accounting", toJson(record.accounting)},
-               {"tool", {{"name", "muster"}, {"version", record.toolVersion}, {"build_id", record.buildId}}},
+               {"tool", tool},
                {"run", runToJson(record)},
                {"plan", toJson(record.plan)},
                {"profile", profile},

@@ -196,6 +196,7 @@ Status readTool(const Json& json, Record& record) {
   JsonReader r(json, "record.tool");
   readName(r, "version", record.toolVersion);
   readName(r, "build_id", record.buildId);
+  r.optional("binaries", record.binaries);
   return r.status();
 }
 

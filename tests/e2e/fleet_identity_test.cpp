@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
+#include "runner/system/files.h"
 #include "tests/e2e/fleet_run.h"
 
 namespace muster::testing {
@@ -119,6 +122,33 @@ TEST_F(FleetIdentity, OfALooserProfileIsNotTakenForTheOthers) {
   EXPECT_EQ(pinned.exitCode, 3) << pinned.out << pinned.err;
   EXPECT_EQ(stateOf("n2"), "accepted") << pinned.out;
   EXPECT_EQ(stateOf("n0"), "incomplete") << pinned.out;
+}
+
+TEST_F(FleetIdentity, OfAnotherMusterHostIsNotTakenForTheOthers) {
+  const fs::path tree = run_.path() / "tree", own = distDir() / "lib/muster";
+  fs::create_directories(tree / "lib/muster/host");
+  fs::create_directory_symlink(distDir() / "share", tree / "share");
+  for (const char* name : {"plugins", "backends", "lib"})
+    fs::create_directory_symlink(own / name, tree / "lib/muster" / name);
+  const fs::path host = tree / "lib/muster/host/muster-host";
+  fs::copy_file(own / "host/muster-host", host);
+  std::ofstream(host, std::ios::app) << '\n';
+
+  for (const char* name : {"n0", "n1"}) ASSERT_EQ(node(name[1] - '0', name).exitCode, 0);
+  ASSERT_EQ(setenv("MUSTER_TREE", tree.c_str(), 1), 0);
+  const auto other = node(2, "n2");
+  unsetenv("MUSTER_TREE");
+  ASSERT_EQ(other.exitCode, 0) << other.out << other.err;
+  const Json binaries = parseJson(readWhole(folder("n2") / "record.json"))->at("tool").at("binaries");
+  for (const char* name : {"muster", "muster-tls.so", "backend_sim.so"})
+    EXPECT_TRUE(binaries.contains(name)) << name;
+  EXPECT_EQ(binaries.at("muster-host"), sha256Hex(readWhole(host)));
+
+  const auto result = run_.judge("n[0-2]\n");
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("other limits: n2: muster-host sha256"));
+  EXPECT_EQ(stateOf("n2"), "incomplete");
+  EXPECT_EQ(stateOf("n0"), "accepted");
 }
 
 TEST_F(FleetIdentity, OfARejudgedRecordIsShownAndItCountsOnlyWhenAllowed) {

@@ -15,7 +15,7 @@ namespace muster::fleet {
 namespace {
 
 constexpr const char* kNext =
-    "Retest the node with the plan, profile and Muster version of the others, or set the required profile "
+    "Retest the node with the plan, profile and Muster of the others, or set the required profile "
     "with --sku FILE.";
 constexpr const char* kNone = "(none)";
 
@@ -61,18 +61,26 @@ class LimitsCheck {
     if (const auto pin = options_.pinnedProfiles.find(sku); pin != options_.pinnedProfiles.end())
       profile.pinned = profileText(sku, pin->second);
     Aspect build{"Muster build", {}, ""}, strict{"strictness", {}, ""};
-    std::map<std::string, Aspect> plugins;
+    std::map<std::string, Aspect> parts;  // of Muster: its own files, plugins, operators' programs
     eachRecord(nodes, [&](size_t n, const NodeSummary& record) {
       profile.shares[profileText(record.profileName, record.profileSha256)].insert(n);
       build.shares[record.rejudged ? record.rejudged->buildId : record.buildId].insert(n);
       strict.shares[record.strict ? "--strict" : "without --strict"].insert(n);
+      for (const std::string_view line : split(text(record.binaries), '\n')) {
+        const size_t space = line.rfind(' ');
+        if (space == std::string_view::npos) continue;
+        const std::string file = printable(line.substr(0, space), 80);
+        Aspect& binary = parts[file];
+        binary.name = file;
+        binary.shares[digestText(std::string(line.substr(space + 1)))].insert(n);
+      }
       for (const StageSummary& stage : record.stages) {
         if (text(stage.library).empty()) continue;
-        Aspect& plugin = plugins[text(stage.plugin)];
+        Aspect& plugin = parts["plugin " + text(stage.plugin)];
         plugin.name = "plugin " + text(stage.plugin);
         plugin.shares[libraryText(text(stage.library))].insert(n);
         if (text(stage.program).empty()) continue;
-        Aspect& program = plugins["program of " + text(stage.name)];
+        Aspect& program = parts["program of " + text(stage.name)];
         program.name = fmt::format("program of stage {},", printable(text(stage.name), 80));
         program.shares[printable(text(stage.program), 300)].insert(n);
       }
@@ -83,7 +91,7 @@ class LimitsCheck {
     compareRequirements(sku, nodes);
     if (options_.manyRuns) return;
     judge(sku, build);
-    for (const auto& [name, plugin] : plugins) judge(sku, plugin);
+    for (const auto& [name, part] : parts) judge(sku, part);
   }
 
   static std::string profileText(const std::string& name, const std::string& sha256) {

@@ -154,6 +154,7 @@ struct NodeSummary {
   MachineIds machine;
   std::string toolVersion;
   std::string buildId;
+  uint32_t binaries = 0;  ///< lines "file sha256" in FleetNames::texts; empty text: not told
   std::string planName;
   std::string planSha256;
   std::vector<std::string> overrides;  ///< the --set arguments

@@ -243,6 +243,7 @@ class RecordReader::Impl {
       Fields part(tool, failures_);
       node.toolVersion = bounded(part.text("version"), kFaultBytes);
       node.buildId = textIn(part, "build_id");
+      readBinaries(part, node);
     }
     if (fields.has("rejudged")) readRejudged(fields, node);
     if (const dom::object launcher = fields.object("launcher"); failures_.ok())
@@ -323,6 +324,18 @@ class RecordReader::Impl {
     if (failures_.ok() && !selection.partial())
       failures_.fail("selection", "names neither stages nor devices");
     node.partial = bounded(selection.text(), kFaultBytes);
+  }
+
+  void readBinaries(Fields& tool, NodeSummary& node) {
+    std::string lines;
+    if (tool.has("binaries")) {
+      const dom::object binaries = tool.object("binaries");
+      if (!failures_.ok()) return;
+      Fields files(binaries, failures_);
+      for (const auto& [file, value] : binaries)
+        lines += bounded(file, kFaultBytes) + " " + textIn(files, file) + "\n";
+    }
+    node.binaries = names_.text(lines);
   }
 
   std::vector<std::string> textsIn(Fields& fields, std::string_view key) {

@@ -47,7 +47,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
   const RunOptions& options = *setup.options;
   node_.tree = setup.tree;
   node_.catalog = &setup.catalog;
-  node_.backend = options.scenario.empty() ? setup.plan.backend : "sim";
+  node_.backend = backendOf(setup);
   node_.scenario = options.scenario.empty() ? fs::path() : fs::absolute(options.scenario);
   node_.folder = folder_.path();
   node_.node = seat.node;
@@ -67,6 +67,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
 
   record_.toolVersion = toolVersion();
   record_.buildId = buildId();
+  record_.binaries = setup.binaries;
   record_.node = node_.node;
   record_.nodeRank = seat.rank;
   record_.nodeCount = seat.count;

@@ -22,6 +22,7 @@ namespace muster {
 struct RunSetup {
   const RunOptions* options = nullptr;
   Tree tree;
+  std::map<std::string, std::string> binaries;  ///< see binaryDigests()
   Catalog catalog;
   std::map<std::string, Profile> profiles;
   Plan plan;
@@ -35,6 +36,9 @@ const std::string& requiredSku(const Plan& plan, const RunOptions& options);
 
 /// The kUsage error of a profile for devices of another kind than those at `where`.
 Error wrongKind(const Profile& profile, const std::string& where, const std::string& kind);
+
+/// The backend that the ranks load: the plan's, or "sim".
+const std::string& backendOf(const RunSetup& setup);
 
 /// Whether a stage that needs one of this outcome may run.
 bool satisfies(Outcome outcome);

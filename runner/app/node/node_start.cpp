@@ -50,6 +50,11 @@ const std::string& requiredSku(const Plan& plan, const RunOptions& options) {
   return !options.scenario.empty() && plan.backend == "host" ? automatic : plan.sku;
 }
 
+const std::string& backendOf(const RunSetup& setup) {
+  static const std::string simulated = kSimulatedBackend;
+  return setup.options->scenario.empty() ? setup.plan.backend : simulated;
+}
+
 std::optional<Record> NodeRun::endedRecord(const Journal& journal) const {
   std::set<std::string> done;
   for (const JournalStage& entry : journal.stages) done.insert(entry.stage.name);

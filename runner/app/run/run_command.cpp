@@ -257,6 +257,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets, {}));  // the profile is frozen
   MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
                                                setup.catalog, planOptions)));
+  MUSTER_TRY(setup.binaries, binaryDigests(setup.tree, backendOf(setup)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
   MUSTER_CHECK_OK(checkSelection(setup.plan, options));
   MUSTER_TRY(setup.waivers, waiversOf(journal.run));
@@ -343,6 +344,7 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pos
     planOptions.skus.clear();  // the plan's own is not used
   }
   MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
+  MUSTER_TRY(setup.binaries, binaryDigests(setup.tree, backendOf(setup)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
   MUSTER_CHECK_OK(checkSelection(setup.plan, options));
   MUSTER_CHECK_OK(checkBudget(setup.plan, options, nodesOf(options, position)));

@@ -452,6 +452,10 @@ const std::vector<Attack>& attacks() {
            for (StageRecord& stage : entry.record.stages) stage.pluginSha256 = sha256Hex(stage.plugin);
          spoil(d, r).record.stages[upTo(r, 2)].pluginSha256 = sha256Hex("lax");
        }},
+      {"looser: another muster-host or backend",
+       [](Draft& d, Random& r) {
+         spoil(d, r).record.binaries[upTo(r, 2) == 0 ? "muster-host" : "backend_cuda.so"] = sha256Hex("lax");
+       }},
       {"looser: not strict",
        [](Draft& d, Random& r) {
          for (Entry& entry : d.entries) entry.record.strict = true;

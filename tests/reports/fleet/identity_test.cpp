@@ -359,6 +359,10 @@ TEST(Limits, OfMostNodesAreThoseOfAll) {
   EXPECT_THAT(odd([](Record& r) { r.profile.sha256 = sha256Hex("lax"); }),
               HasSubstr("profile h100-sxm5-80gb (sha256"));
   EXPECT_THAT(odd([](Record& r) { r.buildId = "0.1.0-another"; }), HasSubstr("Muster build 0.1.0-another"));
+  EXPECT_THAT(odd([](Record& r) { r.binaries["muster-host"] = sha256Hex("lax"); }),
+              HasSubstr("other limits: n4: muster-host sha256"));
+  EXPECT_THAT(odd([](Record& r) { r.binaries["backend_cuda.so"] = sha256Hex("lax"); }),
+              HasSubstr("backend_cuda.so sha256"));
   EXPECT_THAT(odd([](Record& r) { r.stages[1].pluginVersion = "0.0.9"; }), HasSubstr("plugin compute 0.0.9"));
   EXPECT_THAT(odd([](Record& r) {
                 for (StageRecord& stage : r.stages) stage.pluginSha256 = sha256Hex("another");

@@ -133,6 +133,7 @@ TEST(RecordSchema, RefusesEveryMissingKey) {
   for (const char* at : {"", "/accounting", "/tool", "/run", "/plan", "/profile", "/stages/3",
                          "/stages/3/ranks/0", "/stages/3/artifacts/0", "/stages/1/telemetry"}) {
     for (const auto& [key, value] : good[Plain::json_pointer(at)].items()) {
+      if (key == "binaries") continue;  // records of older versions have none
       Plain bad = good;
       bad[Plain::json_pointer(at)].erase(key);
       EXPECT_NE(problems(bad), "") << at << "/" << key;

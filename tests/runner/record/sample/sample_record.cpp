@@ -306,6 +306,7 @@ Record baseRecord(const std::string& node) {
   Record r;
   r.toolVersion = "0.1.0";
   r.buildId = "0.1.0-1ee5e15b0a42";
+  for (const char* file : {"muster", "muster-host", "backend_cuda.so"}) r.binaries[file] = sha256Hex(file);
   r.runId = "20261121T031000Z-5ac1";
   r.node = node;
   r.started = kStart;
