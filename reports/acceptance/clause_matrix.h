@@ -14,12 +14,15 @@ namespace muster {
 /// What the record shows of one clause.
 struct ClauseResult {
   const Clause* clause = nullptr;
-  std::vector<std::string> missing;  ///< metrics or stages without any check result; empty: it has evidence
-  size_t results = 0;                ///< check results that are its evidence
-  size_t met = 0;                    ///< of those, the ones that were met
-  size_t waived = 0;                 ///< and the ones that somebody answers for
-  const Verdict* worst = nullptr;    ///< the worst of them: by outcome, then by margin
-  std::vector<std::string> stages;   ///< in which they are, in the order of the record
+  /// Metrics or stages without any check result, or of which a device supported no part; empty: it has
+  /// evidence.
+  std::vector<std::string> missing;
+  std::string unsupported;         ///< "products: gpu3: this device has no fp8", of the last one; empty: none
+  size_t results = 0;              ///< check results that are its evidence
+  size_t met = 0;                  ///< of those, the ones that were met
+  size_t waived = 0;               ///< and the ones that somebody answers for
+  const Verdict* worst = nullptr;  ///< the worst of them: by outcome, then by margin
+  std::vector<std::string> stages;  ///< in which they are, in the order of the record
 
   /// Whether a limit was missed and not waived, also one that only warns: a contract knows no warnings.
   [[nodiscard]] bool isMissed() const { return met + waived < results; }

@@ -45,6 +45,7 @@ std::set<std::string> missingIn(const std::vector<ClauseMatrix>& matrices, const
 StageRecord sharedPart(const StageRecord& stage) {
   StageRecord shared;
   shared.name = stage.name;
+  shared.plugin = stage.plugin;
   const auto metrics =
       stage.evidence.is_object() ? stage.evidence.find("leader_metrics") : stage.evidence.end();
   if (metrics == stage.evidence.end() || !metrics->is_array()) return shared;
@@ -68,8 +69,10 @@ FleetClauses::FleetClauses(const Requirements& requirements) : requirements_(req
     clauses_.push_back({clause, 0, {}, {}, 0, 0, std::nullopt, ""});
 }
 
-void FleetClauses::add(const std::string& node, const std::vector<Record>& records) {
-  std::vector<ClauseMatrix> matrices;
+void FleetClauses::add(const std::string& node, const std::vector<Record>& records,
+                       const std::vector<Record>& repeated) {
+  std::vector<ClauseMatrix> matrices, before;
+  for (const Record& record : repeated) before.push_back(clauseMatrix(requirements_, record));
   std::vector<const Group*> groups;
   for (const Record& record : records) {
     matrices.push_back(clauseMatrix(requirements_, record));
@@ -78,7 +81,7 @@ void FleetClauses::add(const std::string& node, const std::vector<Record>& recor
       if (!isOwnStage(stage.name))
         (contains(matrices.back().stagesWithout, stage.name) ? stages_ : used_).insert(stage.name);
   }
-  for (size_t i = 0; i < clauses_.size(); ++i) addClause(clauses_[i], node, matrices, i, groups);
+  for (size_t i = 0; i < clauses_.size(); ++i) addClause(clauses_[i], node, matrices, before, i, groups);
 }
 
 void FleetClauses::addUnreadable(const std::string& node, const std::string& why) {
@@ -95,17 +98,17 @@ std::vector<const FleetClauses::Group*> FleetClauses::addGroups(const Record& re
     const auto text = [&](const char* key) { return stage.group.value(key, Json()).dump(); };
     const GroupKey key = {run, stage.name, text("nodes") + " nodes, ranks: " + text("world_size")};
     Group& group = groups_.try_emplace(key).first->second;
+    group.missed.resize(clauses_.size());
     const Json first = stage.group.value("first_rank", Json());
     if (!first.is_number_integer() || !group.firstRanks.insert(first.get<int64_t>()).second)
       group.ambiguous = true;
-    addTogether(sharedPart(stage), group);
+    if (first == 0) addTogether(sharedPart(stage), group);
     groups.push_back(&group);
   }
   return groups;
 }
 
 void FleetClauses::addTogether(const StageRecord& stage, Group& group) const {
-  group.missed.resize(clauses_.size());
   for (size_t i = 0; i < clauses_.size(); ++i) {
     const Clause& clause = clauses_[i].clause;
     for (const auto* names : {&clause.metrics, &clause.stages})
@@ -118,11 +121,14 @@ void FleetClauses::addTogether(const StageRecord& stage, Group& group) const {
 }
 
 void FleetClauses::addClause(FleetClause& clause, const std::string& node,
-                             const std::vector<ClauseMatrix>& matrices, size_t index,
+                             const std::vector<ClauseMatrix>& matrices,
+                             const std::vector<ClauseMatrix>& before, size_t index,
                              const std::vector<const Group*>& groups) {
   const auto missed = [index](const ClauseMatrix& matrix) { return matrix.clauses[index].isMissed(); };
   own_.push_back({index, node, missingIn(matrices, clause.clause, index),
-                  std::any_of(matrices.begin(), matrices.end(), missed), groups});
+                  std::any_of(matrices.begin(), matrices.end(), missed) ||
+                      std::any_of(before.begin(), before.end(), missed),
+                  groups});
   for (const ClauseMatrix& matrix : matrices) {
     const ClauseResult& result = matrix.clauses[index];
     clause.results += result.results;

@@ -31,8 +31,10 @@ class FleetClauses {
   FleetClauses() = default;
   explicit FleetClauses(const Requirements& requirements);
 
-  /// `records` are all runs of one node that count: what one does not show, another may.
-  void add(const std::string& node, const std::vector<Record>& records);
+  /// `records` are all runs of one node that count: what one does not show, another may. `repeated` are those
+  /// of the same stages that do not: they show nothing, but what they missed stays missed.
+  void add(const std::string& node, const std::vector<Record>& records,
+           const std::vector<Record>& repeated = {});
   /// A node whose record cannot be read for the clauses, and why: it meets none.
   void addUnreadable(const std::string& node, const std::string& why);
   /// After the last node. What a group of nodes measured together stands in the record of one of them and is
@@ -69,7 +71,8 @@ class FleetClauses {
   void addTogether(const StageRecord& stage, Group& group) const;
   void settle(OwnEvidence& own);
   void addClause(FleetClause& clause, const std::string& node, const std::vector<ClauseMatrix>& matrices,
-                 size_t index, const std::vector<const Group*>& groups);
+                 const std::vector<ClauseMatrix>& before, size_t index,
+                 const std::vector<const Group*>& groups);
 
   Requirements requirements_;
   std::vector<FleetClause> clauses_;

@@ -56,6 +56,7 @@ struct FleetOptions {
   bool allowRejudged = false;  ///< records that `muster judge` judged again count
   std::map<std::string, std::string> pinnedProfiles;  ///< digests of the profiles that count, by their names
   bool rejectOutliers = false;  ///< a device or node named by its peers is rejected, not only suspected
+  double at = 0;  ///< when it is judged: waivers that records hold must not have expired; seconds since 1970
 };
 
 /// The run whose records count.
@@ -71,10 +72,11 @@ struct FleetRun {
 struct FleetNode {
   std::string name;
   NodeState state = NodeState::kMissing;
-  std::string reason;           ///< one line; empty when accepted
-  std::vector<size_t> records;  ///< those that count, indices into FleetRecords::nodes
-  std::string sku;              ///< the profile, or the devices' model where none is known
-  std::string expectedSku;      ///< that it must be; empty: nobody said, and the nodes are of no majority
+  std::string reason;              ///< one line; empty when accepted
+  std::vector<size_t> records;     ///< those that count, indices into FleetRecords::nodes
+  std::vector<size_t> repeated{};  ///< those of the same stages that do not count
+  std::string sku;                 ///< the profile, or the devices' model where none is known
+  std::string expectedSku;         ///< that it must be; empty: nobody said, and the nodes are of no majority
   size_t devices = 0;
   Accounting accounting;  ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
                           ///< elsewhere
@@ -143,6 +145,15 @@ struct DeferredMiss {
   Outcome outcome = Outcome::kFail;
   std::string detail;  ///< one line: "13.6us, expected at most ... (within 25% of the fleet median ...)"
 };
+
+/// What became of a fleet-relative expectation; deferred: it was not judged, as its record or stage does not
+/// count.
+struct DeferredOutcome {
+  Outcome outcome = Outcome::kDeferred;
+  double margin = std::numeric_limits<double>::quiet_NaN();  ///< share of the limit; negative: missed
+};
+/// By index into FleetRecords::nodes, then as in NodeSummary::deferred.
+using DeferredOutcomes = std::vector<std::vector<DeferredOutcome>>;
 
 /// An inventory fact in which nodes of like SKU differ.
 struct FactDrift {
@@ -250,6 +261,7 @@ struct Fleet : FleetRun {
   std::vector<GroupStage> groups;
   size_t deferredCount = 0;
   std::vector<DeferredMiss> deferred;
+  DeferredOutcomes deferredOutcomes;
   std::string waiversFrom;
   std::string waiversSha256;
   std::vector<FleetWaiver> waivers;  ///< those of the file in its order, then those of records

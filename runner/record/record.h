@@ -198,6 +198,7 @@ struct Record {
 
 /// The backend of a record that `muster import` made.
 inline constexpr const char* kImportedBackend = "imported";
+inline constexpr const char* kImportedPlugin = "imported";  ///< of its stages
 inline constexpr const char* kSimulatedBackend = "sim";
 
 /// One line for each imported file: what it is, what its tool said, and what the result here is.

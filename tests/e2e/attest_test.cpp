@@ -565,7 +565,7 @@ expect = [{ metric = "memory.peer_wrong_bytes", max = 0, source = "test" }]
   ASSERT_EQ(sign(run).exitCode, 0);
   const auto result = verify(run, byKey());
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("record.json: ran in another job"));
+  EXPECT_THAT(result.out, HasSubstr("(ran in another job: peer): ask for fleet.json"));
 }
 
 TEST_F(Attest, AsksForTheWaiversThatTheCustomerAgreedTo) {

@@ -249,6 +249,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.rejudged = checks.rejudged;
   fleet.deferredCount = deferred.judged;
   fleet.deferred = std::move(deferred.misses);
+  fleet.deferredOutcomes = std::move(deferred.outcomes);
   fleet.distributions = std::move(peers.distributions);
   fleet.keyFigures = std::move(peers.keyFigures);
   fleet.suspects = std::move(suspects.list);
@@ -259,6 +260,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.waiversUnmatched = settleWaivers(records, nodes, waivers);
   fleet.accounting.expected += fleet.waiversUnmatched;
   fleet.accounting.counts[static_cast<size_t>(Outcome::kError)] += fleet.waiversUnmatched;
+  for (std::string& reason : expiredWaivers(waivers, options.at)) fleet.reasons.push_back(std::move(reason));
   fleet.waivers = std::move(waivers);
   // Records of several runs that met others are what the operator asked for.
   for (auto& [size, text] : separateRuns(records, nodes))

@@ -29,12 +29,14 @@ constexpr size_t kFewestNodes = 3;
 struct Entry {
   FleetNode* node;
   const DeferredSummary* verdict;
+  size_t record;
 };
 
 /// Result of one deferred verdict.
 struct Judged {
   Outcome outcome = Outcome::kError;
   std::string detail;
+  double margin = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// The bounds of one group. Each node has one vote, the median of its devices, however many it names.
@@ -118,6 +120,7 @@ Judged judgeOne(const Judging& of, const Entry& entry) {
     return {Outcome::kError,
             fmt::format("{}, required {}; {}", formatQuantity(observed, unit), bound->text, why)};
   Judged judged;
+  judged.margin = distance.margin;
   if (distance.met)
     judged.outcome = distance.margin < e.warnBand ? Outcome::kWarn : Outcome::kPass;
   else
@@ -154,61 +157,118 @@ std::string whyContradicted(const DeferredKey& key, const std::vector<Entry>& en
       fmt::format("the direction of {} is \"{}\"", printable(key.metric), directionName(key.direction)));
 }
 
-}  // namespace
+using Asked = std::map<Question, std::set<const FleetNode*>>;
 
-DeferredVerdicts judgeDeferred(const FleetRecords& records, FleetWaivers& waivers, FleetNodes& nodes) {
-  DeferredVerdicts verdicts;
+/// The deferred verdicts of these records, by what they are compared with, in stages that ran there.
+void collect(const FleetRecords& records, FleetNode& node, const std::vector<size_t>& of, bool counts,
+             Groups& groups, Asked& asked) {
   // By text: numbers of keys depend on which record came first.
   const auto& names = (*records.names).deferred;
-  Groups groups;
-  std::map<Question, std::set<const FleetNode*>> asked;
-  for (FleetNode& node : nodes) {
-    const auto chosen = chosenStages(records, node);
-    for (const size_t i : node.records)
-      for (const DeferredSummary& verdict : records.nodes[i].deferred) {
-        const auto stage = chosen.find(names[verdict.key].stage);
-        if (stage == chosen.end() || stage->second.record != i) continue;
-        groups[{node.sku, names.textOf(verdict.key)}].push_back({&node, &verdict});
-        asked[{node.sku, names[verdict.key].question}].insert(&node);
-      }
+  const auto chosen = chosenStages(records, node);
+  for (const size_t i : of)
+    for (const DeferredSummary& verdict : records.nodes[i].deferred) {
+      const auto stage = chosen.find(names[verdict.key].stage);
+      if (stage == chosen.end() || (counts && stage->second.record != i)) continue;
+      groups[{node.sku, names.textOf(verdict.key)}].push_back({&node, &verdict, i});
+      if (counts) asked[{node.sku, names[verdict.key].question}].insert(&node);
+    }
+}
+
+class DeferredJudge {
+ public:
+  DeferredJudge(const FleetRecords& records, FleetWaivers& waivers) : records_(records), waivers_(waivers) {
+    for (const NodeSummary& record : records.nodes) verdicts_.outcomes.emplace_back(record.deferred.size());
   }
-  std::map<FleetNode*, size_t> more;  // fails that the reason does not name
-  for (auto& [group, entries] : groups) {
-    const uint32_t number = entries.front().verdict->key;
-    const DeferredKey& key = names[number];
+
+  DeferredVerdicts judge(FleetNodes& nodes) {
+    Groups groups, repeated;
+    Asked asked;
+    for (FleetNode& node : nodes) {
+      collect(records_, node, node.records, true, groups, asked);
+      collect(records_, node, node.repeated, false, repeated, asked);
+    }
+    for (const auto& [question, entries] : groups) {
+      const auto again = repeated.find(question);
+      judgeGroup(question.first, entries, again == repeated.end() ? std::vector<Entry>() : again->second,
+                 asked);
+    }
+    for (const auto& [node, fails] : more_)
+      node->reason += fmt::format("; {} more failed beside the other nodes", fails);
+    const auto& names = records_.names->deferred;
+    std::stable_sort(verdicts_.misses.begin(), verdicts_.misses.end(),
+                     [&](const DeferredMiss& a, const DeferredMiss& b) {
+                       return std::tie(a.outcome, a.node, a.device, names.textOf(a.key)) <
+                              std::tie(b.outcome, b.node, b.device, names.textOf(b.key));
+                     });
+    return std::move(verdicts_);
+  }
+
+ private:
+  void judgeGroup(const std::string& sku, const std::vector<Entry>& entries,
+                  const std::vector<Entry>& repeated, const Asked& asked) {
+    const DeferredKey& key = records_.names->deferred[entries.front().verdict->key];
     Group measured;
     measured.metric = key.metric;
     measured.unit = key.expectation.unit;
     measured.direction = key.direction;
     const FleetBounds bounds = boundsOf(key, measured, entries);
-    const std::string contradicted = whyContradicted(key, entries, asked[{group.first, key.question}]);
-    for (const Entry& entry : entries) {
+    const std::string contradicted = whyContradicted(key, entries, asked.at({sku, key.question}));
+    const auto judgedUnder = [&](const Entry& entry, FleetWaivers& waivers) {
       Judged judged = contradicted.empty() ? judgeOne({key, measured, bounds}, entry)
                                            : Judged{Outcome::kError, contradicted};
       if (const Waiver* waiver =
-              waiveDeferred(key, *entry.node, *entry.verdict, judged.outcome, records, waivers)) {
+              waiveDeferred(key, *entry.node, *entry.verdict, judged.outcome, records_, waivers)) {
         judged.detail += waivedText(judged.outcome, *waiver);
         judged.outcome = Outcome::kWaived;
       }
-      ++verdicts.judged;
-      const std::string detail = fmt::format("{}{}: {}: {}", printable(key.stage),
-                                             entry.verdict->device.empty() ? "" : " " + entry.verdict->device,
-                                             printable(key.metric), judged.detail);
-      if (!settle(*entry.node, judged.outcome, detail) && judged.outcome == Outcome::kFail)
-        ++more[entry.node];
-      if (judged.outcome != Outcome::kPass)
-        verdicts.misses.push_back(
-            {entry.node->name, entry.verdict->device, number, judged.outcome, judged.detail});
-    }
+      return judged;
+    };
+    for (const Entry& entry : entries) take(key, entry, judgedUnder(entry, waivers_));
+    FleetWaivers uncounted = repeated.empty() ? FleetWaivers() : waivers_;
+    for (const Entry& entry : repeated) takeRepeated(key, entry, judgedUnder(entry, uncounted));
   }
-  for (const auto& [node, fails] : more)
-    node->reason += fmt::format("; {} more failed beside the other nodes", fails);
-  std::stable_sort(verdicts.misses.begin(), verdicts.misses.end(),
-                   [&](const DeferredMiss& a, const DeferredMiss& b) {
-                     return std::tie(a.outcome, a.node, a.device, names.textOf(a.key)) <
-                            std::tie(b.outcome, b.node, b.device, names.textOf(b.key));
-                   });
-  return verdicts;
+
+  static std::string detailOf(const DeferredKey& key, const Entry& entry, const Judged& judged) {
+    return fmt::format("{}{}: {}: {}", printable(key.stage),
+                       entry.verdict->device.empty() ? "" : " " + entry.verdict->device,
+                       printable(key.metric), judged.detail);
+  }
+
+  void take(const DeferredKey& key, const Entry& entry, const Judged& judged) {
+    ++verdicts_.judged;
+    const auto place = entry.verdict - records_.nodes[entry.record].deferred.data();
+    verdicts_.outcomes[entry.record][static_cast<size_t>(place)] = {judged.outcome, judged.margin};
+    if (!settle(*entry.node, judged.outcome, detailOf(key, entry, judged)) &&
+        judged.outcome == Outcome::kFail)
+      ++more_[entry.node];
+    if (judged.outcome != Outcome::kPass)
+      verdicts_.misses.push_back(
+          {entry.node->name, entry.verdict->device, entry.verdict->key, judged.outcome, judged.detail});
+  }
+
+  /// What a record missed that does not count is no result, but its node is not accepted by the next one.
+  void takeRepeated(const DeferredKey& key, const Entry& entry, const Judged& judged) {
+    FleetNode& node = *entry.node;
+    if (judged.outcome != Outcome::kFail || node.state == NodeState::kRejected) return;
+    node.state = NodeState::kRejected;
+    node.reason = fmt::format(
+        "{}, in {}: a repeated run does not replace a failed one; after a repair, move the "
+        "old record away",
+        detailOf(key, entry, judged), printable(records_.nodes[entry.record].path, 200));
+    verdicts_.misses.push_back(
+        {node.name, entry.verdict->device, entry.verdict->key, judged.outcome, node.reason});
+  }
+
+  const FleetRecords& records_;
+  FleetWaivers& waivers_;
+  DeferredVerdicts verdicts_;
+  std::map<FleetNode*, size_t> more_;  ///< fails that the reason does not name
+};
+
+}  // namespace
+
+DeferredVerdicts judgeDeferred(const FleetRecords& records, FleetWaivers& waivers, FleetNodes& nodes) {
+  return DeferredJudge(records, waivers).judge(nodes);
 }
 
 }  // namespace muster::fleet

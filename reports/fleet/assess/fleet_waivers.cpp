@@ -9,6 +9,7 @@
 
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/waiver_tally.h"
+#include "runner/core/clock.h"
 #include "runner/core/majority.h"
 #include "runner/core/text.h"
 
@@ -210,6 +211,24 @@ size_t settleWaivers(const FleetRecords& records, FleetNodes& nodes, FleetWaiver
     if (entry.given || !isOfFew(entry, records, nodes)) ++unmatched;
   }
   return unmatched;
+}
+
+std::vector<std::string> expiredWaivers(const FleetWaivers& waivers, double at) {
+  const std::string today = formatUtc(at).substr(0, std::string_view("2026-12-31").size());
+  std::vector<std::string> reasons;
+  for (const FleetWaiver& entry : waivers) {
+    const auto isRenewed = [&](const FleetWaiver& other) {
+      return other.given && other.waiver.text() == entry.waiver.text();
+    };
+    if (entry.given || entry.count.covered == 0 || entry.waiver.expires >= today ||
+        std::any_of(waivers.begin(), waivers.end(), isRenewed))
+      continue;
+    reasons.push_back(fmt::format(
+        "the waiver under which {} ran ({}) expired on {}, and the fleet was judged on {}: renew it with "
+        "--waivers, or fix what it covers",
+        join(entry.nodes, ", "), printable(entry.waiver.text(), 200), entry.waiver.expires, today));
+  }
+  return reasons;
 }
 
 }  // namespace muster::fleet

@@ -22,4 +22,8 @@ const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const
 /// error of the fleet (how many there are), or of the few nodes whose records alone name it.
 size_t settleWaivers(const FleetRecords& records, FleetNodes& nodes, FleetWaivers& waivers);
 
+/// Waivers of records that cover something and had expired `at` this time (seconds since 1970), though they
+/// were good when their runs began; a line each. One of the fleet's file with the same text renews them.
+std::vector<std::string> expiredWaivers(const FleetWaivers& waivers, double at);
+
 }  // namespace muster::fleet

@@ -130,6 +130,7 @@ void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, F
       node.records.push_back(i);
       continue;
     }
+    node.repeated.push_back(i);
     const NodeSummary& kept = records.nodes[*same];
     std::string why = "a duplicate; using " + whenAndWhat(kept);
     if (badness(kept.acceptance) > badness(record.acceptance) && kept.started < record.started)

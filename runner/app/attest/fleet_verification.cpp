@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 
+#include "reports/fleet/check/identity.h"
+#include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/render/fleet_html.h"
 #include "runner/app/fleet/fleet_command.h"
 #include "runner/core/build_info.h"
@@ -60,24 +64,31 @@ class FleetVerification {
       return leaveOpen("Slurm or a record key decided which records count, and neither is at hand");
     }
     if (!judged.ok()) return out_.refute(VerifyCheck::kFleet, judged.error().text());
-    join(judged->records, *records, result);
+    join(*judged, *records, result);
     tellAttempts();
   }
 
  private:
-  /// Each record that the fleet read must be one of those that were verified on their own.
-  void join(const fleet::FleetRecords& read, const std::string& folder, FolderResult& result) {
-    for (const auto& node : read.nodes) {
-      const auto run =
-          std::find_if(result.verified.begin(), result.verified.end(),
-                       [&](const VerifiedResult& one) { return one.path == folder + node.path; });
-      if (run != result.verified.end())
-        run->inFleet = true;
-      else
+  /// Each record that the fleet read must be one of those that were verified on their own. Those that it does
+  /// not count, of nodes that nobody expects or of another plan, count by themselves.
+  void join(const JudgedFleet& judged, const std::string& folder, FolderResult& result) {
+    std::set<size_t> counted;
+    for (const fleet::FleetNode& node : judged.fleet.nodes)
+      counted.insert(node.records.begin(), node.records.end());
+    for (size_t i = 0; i < judged.records.nodes.size(); ++i) {
+      const std::string path = folder + judged.records.nodes[i].path;
+      const auto run = std::find_if(result.verified.begin(), result.verified.end(),
+                                    [&](const VerifiedResult& one) { return one.path == path; });
+      if (run == result.verified.end())
         out_.refute(VerifyCheck::kFleet,
                     fmt::format("{}{} counts {}, which was not verified: its name must be {}", prefix_,
-                                kFleetName, folder + node.path, kRecordName));
+                                kFleetName, path, kRecordName));
+      else if (counted.contains(i))
+        run->inFleet = true;
     }
+    result.concessions = result.concessions ||
+                         std::any_of(judged.fleet.waivers.begin(), judged.fleet.waivers.end(),
+                                     [](const fleet::FleetWaiver& one) { return one.count.covered > 0; });
   }
 
   static void joinAll(const std::string& folder, FolderResult& result) {
@@ -123,7 +134,7 @@ class FleetVerification {
     sameBuild_ = build == buildId();
     const auto simulated = json.find("simulated");
     result.simulated = result.simulated || simulated == json.end() || *simulated != Json(false);
-    result.verified.push_back({prefix_ + kFleetName, exitCode, nameOf(acceptance), {}, false});
+    result.verified.push_back({prefix_ + kFleetName, exitCode, nameOf(acceptance), {}, {}});
     Json entry = {{"folder", prefix_}, {"fleet", true}};
     for (const char* key :
          {"acceptance", "exit_code", "simulated", "plan", "fleet_id", "records_sha256", "waivers_sha256"})
@@ -203,6 +214,28 @@ class FleetVerification {
 std::string recordsOfFleet(const VerifyTools& tools, const std::string& prefix) {
   const auto inputs = readInputs(tools, prefix);
   return inputs.ok() ? recordsFolder(prefix, inputs->recordsAt).value_or(prefix) : prefix;
+}
+
+void verifyIdentities(const VerifyTools& tools, const FolderResult& result, Verification& out) {
+  std::set<std::string> counted;
+  size_t parts = 0;  // fleets, each of which has looked at its own nodes, and runs by themselves
+  for (const VerifiedResult& one : result.verified) {
+    if (!one.node.empty()) counted.insert(one.path);
+    parts += one.inFleet ? 0 : 1;
+  }
+  if (parts < 2) return;
+  auto records = fleet::readFleet(tools.folder.path());
+  if (!records.ok()) return out.leaveOpen(VerifyCheck::kFleet, records.error().text());
+  std::map<std::string, std::vector<size_t>> byNode;
+  for (size_t i = 0; i < records->nodes.size(); ++i)
+    if (counted.contains(records->nodes[i].path)) byNode[records->nodes[i].node].push_back(i);
+  fleet::FleetNodes nodes;
+  for (auto& [name, indices] : byNode) {
+    nodes.emplace_back().name = name;
+    nodes.back().records = std::move(indices);
+  }
+  for (const fleet::RecordFinding& finding : fleet::checkIdentities(*records, {}, {}, nodes).findings)
+    if (finding.nodes.size() > 1) out.leaveOpen(VerifyCheck::kFleet, finding.text);
 }
 
 void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,

@@ -13,6 +13,10 @@ inline constexpr const char* kFleetName = "fleet.json";
 void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,
                  FolderResult& result);
 
+/// Leaves open where records that count name one machine or part as several nodes, also beyond a single
+/// fleet.
+void verifyIdentities(const VerifyTools& tools, const FolderResult& result, Verification& out);
+
 /// The folder of its records as names in it begin ("records/"), by what the fleet says of itself.
 std::string recordsOfFleet(const VerifyTools& tools, const std::string& prefix);
 

@@ -185,6 +185,25 @@ void verifyPromisedRequirements(const VerifyTools& tools, const FolderResult& re
   }
 }
 
+/// What only a fleet judges, of a run that no fleet of the directory joins with others.
+std::vector<std::string> undoneOf(const Record& record) {
+  std::vector<std::string> elsewhere, together;
+  size_t deferred = 0;
+  for (const StageRecord& stage : record.stages) {
+    if (stage.state == StageState::kElsewhere) elsewhere.push_back(stage.name);
+    if (stage.scope == Scope::kCluster && record.nodeCount > 1) together.push_back(stage.name);
+    for (const Verdict& verdict : stage.verdicts) deferred += verdict.outcome == Outcome::kDeferred ? 1 : 0;
+  }
+  std::vector<std::string> lines;
+  if (!elsewhere.empty()) lines.push_back("ran in another job: " + join(elsewhere, ", "));
+  if (!together.empty())
+    lines.push_back(
+        fmt::format("ran together with {} other nodes: {}", record.nodeCount - 1, join(together, ", ")));
+  if (deferred > 0)
+    lines.push_back(fmt::format("{} relative to the other nodes", plural(deferred, "check result")));
+  return lines;
+}
+
 /// Adds the result of one run, under its requirements if there are any.
 void takeResult(const VerifyTools& tools, const std::string& prefix, const Record& record,
                 FolderResult& result) {
@@ -192,22 +211,43 @@ void takeResult(const VerifyTools& tools, const std::string& prefix, const Recor
   const Record shown = documents.ok() ? underRequirements(record, documents->requirements) : record;
   result.simulated = result.simulated || record.simulated;
   result.concessions = result.concessions || !concessionsOf(record).empty();
-  VerifiedResult one{prefix + kRecordName, shown.exitCode, nameOf(shown.acceptance), {}, false};
-  for (const StageRecord& stage : record.stages)
-    if (stage.state == StageState::kElsewhere) one.elsewhere.push_back(stage.name);
-  result.verified.push_back(std::move(one));
+  const bool overNodes = std::any_of(record.stages.begin(), record.stages.end(),
+                                     [](const StageRecord& stage) { return stage.scope == Scope::kCluster; });
+  result.verified.push_back({prefix + kRecordName, shown.exitCode, nameOf(shown.acceptance), record.node,
+                             undoneOf(record), overNodes});
   result.results.push_back(resultOf(shown, prefix));
+}
+
+/// Leaves open what no fleet of the directory has judged.
+void verifyJoined(const FolderResult& result, Verification& out) {
+  std::set<std::string> alone, overNodes;
+  std::vector<std::string> undone;
+  std::string example;
+  for (const VerifiedResult& one : result.verified) {
+    if (one.inFleet || one.node.empty()) continue;
+    if (!one.undone.empty()) undone.push_back(one.path);
+    if (example.empty()) example = join(one.undone, "; ");
+    alone.insert(one.node);
+    if (one.overNodes) overNodes.insert(one.node);
+  }
+  if (!undone.empty())
+    out.leaveOpen(
+        VerifyCheck::kLimits,
+        fmt::format("{}: no fleet of this directory joins them with the records that they need ({}): ask for "
+                    "fleet.json, which `muster fleet` writes",
+                    devicesText(undone), example));
+  else if (alone.size() > 1 && !overNodes.empty())
+    out.leaveOpen(
+        VerifyCheck::kLimits,
+        fmt::format("{} ran stages of scope cluster, each alone: what connects these nodes with the others "
+                    "of this directory was not measured",
+                    devicesText({overNodes.begin(), overNodes.end()})));
 }
 
 /// The worst of the fleets, and of the runs of which none tells.
 void conclude(FolderResult& result, Verification& out) {
   for (const VerifiedResult& one : result.verified) {
     if (one.inFleet) continue;
-    if (!one.elsewhere.empty())
-      out.leaveOpen(
-          VerifyCheck::kLimits,
-          fmt::format("{}: ran in another job, whose record no fleet of this directory joins with it: {}",
-                      one.path, join(one.elsewhere, ", ")));
     if (!result.acceptance.empty() && !isWorse(one.exitCode, result.exitCode)) continue;
     result.exitCode = one.exitCode;
     result.acceptance = one.acceptance;
@@ -276,6 +316,8 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
     if (!isSetAside(prefix)) verifyFleet(tools, prefix, out, result);
   OtherFiles(tools, artifacts, out).verify();
   verifyPromisedRequirements(tools, result, out);
+  verifyJoined(result, out);
+  verifyIdentities(tools, result, out);
   conclude(result, out);
   return result;
 }

@@ -15,8 +15,11 @@ struct VerifiedResult {
   std::string path;  ///< of its record.json or fleet.json in the directory
   int exitCode = 0;
   std::string acceptance;
-  std::vector<std::string> elsewhere;  ///< stages that this run left to another one
-  bool inFleet = false;  ///< a fleet has judged it together with others: the fleet's result counts
+  std::string node;  ///< of a run; empty: of a fleet
+  std::vector<std::string>
+      undone;              ///< what only a fleet judges, a line each; empty: a run that stands by itself
+  bool overNodes = false;  ///< a run with stages of scope cluster, which connect nodes
+  bool inFleet = false;    ///< a fleet counts it together with others: the fleet's result counts
 };
 
 /// What a directory comes to.

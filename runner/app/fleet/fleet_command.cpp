@@ -287,6 +287,7 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
   }
   JudgedFleet judged;
   fleet::FleetOptions wanted = inputs.wanted;
+  wanted.at = inputs.at;
   judged.inputs = std::move(inputs);
   MUSTER_TRY(judged.records, fleet::readFleet(run, fleet::readerThreads(), {}, waivers.list, rules));
   setAsideLater(judged.records, judged.inputs.at);
@@ -302,11 +303,28 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
 
 namespace {
 
-/// All records of a node that count, as they were read before, under the waivers of the fleet.
-Result<std::vector<Record>> recordsOf(const fleet::FleetNode& node, const fs::path& run,
+/// Gives check results that were deferred the outcome beside the other nodes. They stand in the record's
+/// order.
+Status settleDeferred(const std::vector<fleet::DeferredOutcome>& outcomes, Record& record) {
+  auto next = outcomes.begin();
+  for (StageRecord& stage : record.stages)
+    for (Verdict& verdict : stage.verdicts) {
+      if (verdict.outcome != Outcome::kDeferred) continue;
+      if (next == outcomes.end())
+        return Error{ErrorCode::kInternal, "more deferred results than were judged", ""};
+      verdict.outcome = next->outcome;
+      verdict.margin = next->margin;
+      ++next;
+    }
+  return next == outcomes.end() ? Status()
+                                : Error{ErrorCode::kInternal, "fewer deferred results than were judged", ""};
+}
+
+/// These records of a node, as they were read before, under the waivers of the fleet and beside its nodes.
+Result<std::vector<Record>> recordsOf(const std::vector<size_t>& indices, const fs::path& run,
                                       const Waivers& waivers, const JudgedFleet& judged) {
   std::vector<Record> records;
-  for (const size_t index : node.records) {
+  for (const size_t index : indices) {
     const fleet::NodeSummary& summary = judged.records.nodes[index];
     const auto text = readFile(run / summary.path, kMaxRecordBytes);
     if (!text.ok()) return Error{text.error().code, text.error().message, summary.path};
@@ -316,6 +334,7 @@ Result<std::vector<Record>> recordsOf(const fleet::FleetNode& node, const fs::pa
     MUSTER_TRY(Record record, uncheckedRecord(*text).context(summary.path));
     for (StageRecord& stage : record.stages)
       applyWaivers(waivers.list, waivedNode(record), stage.verdicts, record.accounting);
+    MUSTER_CHECK_OK(settleDeferred(judged.fleet.deferredOutcomes[index], record).context(summary.path));
     records.push_back(std::move(record));
   }
   return records;
@@ -332,11 +351,12 @@ Result<FleetClauses> applyRequirements(const Requirements& requirements, const f
   FleetClauses clauses(requirements);
   for (const fleet::FleetNode& node : judged.fleet.nodes) {
     if (node.records.empty()) continue;  // it blocks acceptance anyway
-    const Result<std::vector<Record>> records = recordsOf(node, run, waivers, judged);
-    if (records.ok())
-      clauses.add(node.name, *records);
+    const auto records = recordsOf(node.records, run, waivers, judged);
+    const auto repeated = recordsOf(node.repeated, run, waivers, judged);
+    if (records.ok() && repeated.ok())
+      clauses.add(node.name, *records, *repeated);
     else  // one node's file must not keep the others from their verdict
-      clauses.addUnreadable(node.name, records.error().text());
+      clauses.addUnreadable(node.name, (records.ok() ? repeated : records).error().text());
   }
   clauses.finish();
   MUSTER_CHECK_OK(fleet::withhold(clauses.openNodes(), clauses.gaps(), judged.fleet));

@@ -247,6 +247,7 @@ fleet::FleetOptions fleetOptions(const KeptFleet& accepted, const HistoryOptions
   wanted.rejectOutliers = accepted.rejectOutliers || options.rejectOutliers;
   wanted.waiversFrom = options.waivers.filename().string();
   wanted.waiversSha256 = waivers.sha256;
+  wanted.at = systemClock().wallUnix();
   return wanted;
 }
 

@@ -303,7 +303,7 @@ void setPeaks(const ImportRules& rules, const std::vector<ReadFile>& files, Reco
 StageRecord beginStage(const ImportedFile& file, size_t number) {
   StageRecord stage;
   stage.name = fmt::format("imported-{}-{}", number, file.format);
-  stage.plugin = "imported";
+  stage.plugin = kImportedPlugin;
   stage.test = file.format;
   stage.scope = Scope::kNode;
   for (const ImportedCase& one : file.cases) {

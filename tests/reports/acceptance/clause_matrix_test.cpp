@@ -102,6 +102,50 @@ TEST(ClauseMatrix, CountsNoResultThatShowsNothing) {
   EXPECT_THAT(clauseMatrix(requirements, record).gaps(), ElementsAre(HasSubstr("no evidence")));
 }
 
+/// What is sampled beside a stage shows nothing of it.
+TEST(ClauseMatrix, TakesNoTelemetryForAStage) {
+  Record record = testing::healthyRecord();
+  for (StageRecord& stage : record.stages)
+    if (stage.name == "gemm")
+      std::erase_if(stage.verdicts,
+                    [](const Verdict& verdict) { return verdict.metric.starts_with("compute."); });
+  const Requirements requirements = oneClause("stages = [\"gemm\"]");
+  EXPECT_THAT(clauseMatrix(requirements, record).gaps(), ElementsAre(HasSubstr("no evidence: gemm")));
+}
+
+/// The stage `gemm`, of which gpu3 says that it does not support its case.
+Record withUnsupported(const std::string& where) {
+  Record record = testing::healthyRecord();
+  for (StageRecord& stage : record.stages) {
+    if (stage.name != "gemm") continue;
+    const std::string caseId = stage.cases.front().id;
+    stage.evidence["case_metrics"][caseId] = {"compute.gemm_throughput"};
+    Verdict skipped;
+    for (const Verdict& verdict : stage.verdicts)
+      if (verdict.device == "gpu3" && verdict.metric == "compute.gemm_throughput")
+        skipped.rank = verdict.rank;
+    if (where == "everywhere")
+      std::erase_if(stage.verdicts, [](const Verdict& verdict) {
+        return verdict.device == "gpu3" && verdict.metric.starts_with("compute.");
+      });
+    skipped.outcome = Outcome::kSkipped;
+    skipped.caseId = caseId;
+    skipped.device = "gpu3";
+    skipped.detail = "gpu3: no such type";
+    stage.verdicts.push_back(skipped);
+  }
+  return record;
+}
+
+TEST(ClauseMatrix, NeedsEvidenceOfADeviceThatSaysItCannot) {
+  const Record all = withUnsupported("everywhere"), other = withUnsupported("in one case");
+  for (const std::string& keys : {std::string(kGemm), std::string("stages = [\"gemm\"]")}) {
+    const Requirements requirements = oneClause(keys);
+    EXPECT_THAT(clauseMatrix(requirements, all).gaps(), ElementsAre(HasSubstr("(gemm: gpu3: no such type)")));
+    EXPECT_THAT(clauseMatrix(requirements, other).gaps(), IsEmpty()) << "another case shows it";
+  }
+}
+
 TEST(ClauseMatrix, ListsStagesWithoutAClause) {
   const Record record = testing::healthyRecord();
   const Requirements requirements = oneClause("stages = [\"gemm\"]");
@@ -181,6 +225,11 @@ TEST(FleetClauses, NeedsEvidenceOfEachNode) {
                           Pair("n4", "clause 1 has no evidence")));
 }
 
+StageRecord stageNamed(const Record& record, const std::string& name) {
+  return *std::find_if(record.stages.begin(), record.stages.end(),
+                       [&](const StageRecord& stage) { return stage.name == name; });
+}
+
 /// A record of one of `nodes` nodes of a group whose products were a cluster stage, of which the first node
 /// alone reports `shared` metrics.
 Record memberOf(int nodes, int position, const std::vector<std::string>& shared,
@@ -211,6 +260,29 @@ TEST(FleetClauses, TakeWhatAGroupMeasuredTogetherAsEvidenceForAllOfIt) {
     EXPECT_EQ(met.clauses().front().nodes, 3U);
     EXPECT_THAT(missed.gaps(), ElementsAre("clause 1 is not met on 3 of 3 nodes: n2, n1, n0"));
   }
+}
+
+TEST(FleetClauses, TakeWhatAGroupMeasuredFromItsFirstNodeAlone) {
+  const std::vector<std::string> shared = {"compute.gemm_throughput"};
+  Record lies = memberOf(3, 1, shared);
+  for (StageRecord& stage : lies.stages)
+    if (stage.name == "gemm")
+      stage.verdicts = stageNamed(memberOf(3, 0, shared, Outcome::kWarn), "gemm").verdicts;
+  FleetClauses clauses(oneClause(kGemm));
+  clauses.add("n0", {memberOf(3, 0, shared)});
+  clauses.add("n1", {lies});
+  clauses.add("n2", {memberOf(3, 2, shared)});
+  clauses.finish();
+  EXPECT_THAT(clauses.gaps(), ElementsAre("clause 1 is not met on 1 of 3 nodes: n1"));
+}
+
+TEST(FleetClauses, KeepsWhatARepeatedRecordMissed) {
+  FleetClauses clauses(oneClause(kGemm));
+  clauses.add("n0", {testing::healthyRecord()}, {withGemm(Outcome::kWarn, -0.1)});
+  clauses.add("n1", {}, {testing::healthyRecord()});
+  clauses.finish();
+  EXPECT_THAT(clauses.gaps(), ElementsAre("clause 1 has no evidence on 1 of 2 nodes: n1",
+                                          "clause 1 is not met on 1 of 2 nodes: n0"));
 }
 
 TEST(FleetClauses, TakeNothingFromAGroupThatEachNodeMustShowItself) {

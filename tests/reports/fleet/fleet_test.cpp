@@ -337,6 +337,23 @@ TEST(Fleet, AWaiverInOneRecordCoversNoOtherNode) {
   EXPECT_EQ(nodeOf(assessAll(own), "n3").state, fleet::NodeState::kAccepted) << "its run was under it";
 }
 
+TEST(Fleet, IsNotAcceptedUnderAWaiverOfARecordThatExpiredSince) {
+  std::vector<Record> records = deferredFleet();
+  giveWaiverOf("n3", records[3], WaiverState::kUndecided);
+  FleetFolder folder;
+  fleet::FleetOptions options;
+  for (const Record& record : records) {
+    folder.add(record);
+    options.expected.push_back({record.node, "", false, ""});
+  }
+  options.at = records[0].finished + 60;
+  EXPECT_EQ(folder.assess(options).exitCode, 0);
+  options.at = 32'503'680'000;  // in the year 3000
+  const fleet::Fleet late = folder.assess(options);
+  EXPECT_EQ(late.exitCode, 3);
+  EXPECT_THAT(late.reasons, Contains(AllOf(HasSubstr("n3"), HasSubstr("expired on 2999-12-31"))));
+}
+
 TEST(Fleet, SetsAsideARecordWithAWaiverThatNoRunAccepts) {
   std::vector<Record> records = deferredFleet();
   giveWaiverOf("n3", records[3], WaiverState::kUndecided);
