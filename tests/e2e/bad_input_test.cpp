@@ -55,6 +55,14 @@ TEST(BadInput, AnUnreadablePlanSaysWhy) {
   expectUsageError(result, "EACCES");
 }
 
+TEST(BadInput, TooFewDescriptorsAreNamedBeforeAnythingRuns) {
+  TempDir dir;
+  const auto result = runProcess({"prlimit", "--nofile=100", (distDir() / "bin/muster").string(), "run",
+                                  plan("quickstart.toml"), "--out", (dir.path() / "out").string()});
+  expectUsageError(result, "this process may open 100 files, and a run needs at least 256");
+  EXPECT_FALSE(fs::exists(dir.path() / "out"));
+}
+
 TEST(BadInput, AReadOnlyOutFolderIsRefusedBeforeAnythingRuns) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   TempDir dir;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `muster run`: a plan on this node, or on simulated ones.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -185,7 +186,22 @@ Status checkFrozenInputs(const Json& run) {
 }
 
 /// Describes plugins and loads profiles: what every way of running needs.
+/// Each rank needs several, and a stage that finds none in the middle of a run is an error of a healthy
+/// machine.
+Status checkDescriptors() {
+  constexpr rlim_t kFewest = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kFewest) return {};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("this process may open {} files, and a run needs at least {}: raise the limit with "
+                  "`ulimit -n 1024`, or LimitNOFILE= of the service",
+                  limit.rlim_cur, kFewest),
+      ""};
+}
+
 Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
+  MUSTER_CHECK_OK(checkDescriptors());
   RunSetup setup;
   setup.options = &options;
   setup.view = &view;

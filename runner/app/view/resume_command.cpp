@@ -11,6 +11,13 @@ std::string resumeCommand(const Record& record, const std::filesystem::path& fol
   const bool shared = record.nodeCount > 1 && !record.simulated;
   std::vector<std::string> command = {"muster", "run", "--resume",
                                       (shared ? folder.parent_path() : folder).string()};
+  // What no launcher says again.
+  if (shared && record.launcher.is_object() && record.launcher.value("kind", "") == "flags") {
+    command.insert(command.end(), {"--nnodes", std::to_string(record.nodeCount), "--node-rank",
+                                   std::to_string(record.nodeRank)});
+    if (const std::string store = record.launcher.value("rendezvous", ""); !store.empty())
+      command.insert(command.end(), {"--rendezvous", store});
+  }
   for (const std::filesystem::path& plugins : pluginFolders)
     command.insert(command.end(), {"--plugins", std::filesystem::absolute(plugins).string()});
   return shellCommand(command);

@@ -57,6 +57,11 @@ TEST(ResumeCommand, CanBeTypedIntoAShell) {
   record.nodeCount = 4;
   EXPECT_EQ(resumeCommand(record, "/data/run/node-0002", {}), "muster run --resume /data/run")
       << "every node is given the folder of all";
+  record.nodeRank = 2;
+  record.launcher = {{"kind", "flags"}, {"rendezvous", "n0:29400"}};
+  EXPECT_EQ(resumeCommand(record, "/data/run/node-0002", {}),
+            "muster run --resume /data/run --nnodes 4 --node-rank 2 --rendezvous n0:29400")
+      << "no launcher says it again";
   record.simulated = true;
   EXPECT_EQ(resumeCommand(record, "/data/run/sim-node-0002", {}),
             "muster run --resume /data/run/sim-node-0002");
