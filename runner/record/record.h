@@ -193,7 +193,8 @@ struct Record {
   Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;
   std::vector<std::string> reasons;
-  std::string mac;  ///< by its node's key (record_mac.h); empty: it was written without one
+  std::string fileSha256;  ///< of the file that readRecord() took it from; empty: it is from no file
+  std::string mac;         ///< by its node's key (record_mac.h); empty: it was written without one
 };
 
 /// The backend of a record that `muster import` made.

@@ -429,7 +429,9 @@ Result<Record> uncheckedRecord(const std::string& text) {
 
 Result<Record> readRecord(const std::filesystem::path& path) {
   MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
-  return checked(uncheckedRecord(text)).context("reading record " + path.string());
+  MUSTER_TRY(Record record, checked(uncheckedRecord(text)).context("reading record " + path.string()));
+  record.fileSha256 = sha256Hex(text);
+  return record;
 }
 
 }  // namespace muster

@@ -100,6 +100,7 @@ Result<Profile> baseProfile(const BaselineOptions& options, const fleet::FleetRe
                             size_t example, const Tree& tree, const Catalog& catalog) {
   const fleet::NodeSummary& node = records.nodes[example];
   MUSTER_TRY(const Record record, readRecord(options.run / node.path));
+  MUSTER_CHECK_OK(checkUnchanged(record, node.sha256, node.path));
   Profile base;
   if (!options.base.empty()) {
     MUSTER_TRY(base, loadProfile(options.base, &catalog, {tree.plans / "skus"}));
@@ -305,6 +306,7 @@ Result<int> baselineLearn(BaselineOptions& options) {
              fleetToLearn(records, !options.base.empty()).context("learning from " + options.run.string()));
   for (size_t i = 0; i < records.nodes.size(); ++i) {
     MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
+    MUSTER_CHECK_OK(checkUnchanged(sound, records.nodes[i].sha256, records.nodes[i].path));
     LearnNode& node = fleet.input.nodes[i];
     if (options.correct && !node.misfit) node.sick = faultBesideLimits(sound, fleet.input);
   }

@@ -65,10 +65,10 @@ Result<bool> addFleet(history::Store& store, const fs::path& folder,
   return true;
 }
 
-/// What the fleet's reader cannot see of a record.
-Status checkKept(const fs::path& path) {
-  const auto record = soundRecordAt(path);
-  return record.ok() ? Status() : Status(record.error());
+/// What the fleet's reader, which read it as `node`, cannot see of a record.
+Status checkKept(const fs::path& path, const fleet::NodeSummary& node) {
+  MUSTER_TRY(const Record record, soundRecordAt(path));
+  return checkUnchanged(record, node.sha256, path);
 }
 
 /// Why a run's date may be wrong: it is ahead of this machine's, or a day older than a run of the node that
@@ -103,7 +103,7 @@ Result<int> add(const HistoryOptions& options) {
       auto node = slurm.read(reader, path);
       if (node.ok() && !node->partial.empty())
         node = Error{ErrorCode::kUsage, "it is no run of the whole plan: " + node->partial, ""};
-      const Status whole = node.ok() ? checkKept(path) : Status(node.error());
+      const Status whole = node.ok() ? checkKept(path, *node) : Status(node.error());
       if (!whole.ok()) {
         ++bad;
         printError(fmt::format("{}: not added: {}", printable(path.string()), whole.error().message));

@@ -90,6 +90,11 @@ Result<Record> soundRecordAt(const fs::path& path) {
                path.string()};
 }
 
+Status checkUnchanged(const Record& record, const std::string& sha256, const fs::path& path) {
+  if (record.fileSha256 == sha256) return {};
+  return Error{ErrorCode::kUsage, "this record was modified while being read", path.string()};
+}
+
 Result<std::vector<fs::path>> recordFilesAt(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return std::vector<fs::path>{path};

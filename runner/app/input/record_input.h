@@ -20,6 +20,9 @@ Result<Record> recordAt(const std::filesystem::path& path);
 /// outcomes of a stage or the acceptance differ.
 Result<Record> soundRecordAt(const std::filesystem::path& path);
 
+/// kUsage where the file at `path` was another one when its digest was `sha256`.
+Status checkUnchanged(const Record& record, const std::string& sha256, const std::filesystem::path& path);
+
 /// The record files of a run folder or a folder of runs, or the file itself.
 Result<std::vector<std::filesystem::path>> recordFilesAt(const std::filesystem::path& path);
 

@@ -69,10 +69,16 @@ std::set<Secret> rulesOf(const RedactOptions& options) {
   return rules;
 }
 
-Result<Record> redacted(const fs::path& file, const Redaction& redaction) {
-  MUSTER_TRY(const std::string original, readFile(file));
-  MUSTER_TRY(const Record record, soundRecordAt(file));
-  return redaction.apply(record, sha256Hex(original)).context("redacting " + file.string());
+/// A record whose names are collected.
+struct Collected {
+  fs::path file;
+  std::string sha256;
+};
+
+Result<Record> redacted(const Collected& collected, const Redaction& redaction) {
+  MUSTER_TRY(const Record record, soundRecordAt(collected.file));
+  MUSTER_CHECK_OK(checkUnchanged(record, collected.sha256, collected.file));
+  return redaction.apply(record, record.fileSha256).context("redacting " + collected.file.string());
 }
 
 /// Writes a redacted record into a folder of its own, reads it back and judges its samples again.
@@ -85,25 +91,27 @@ Status write(const Record& record, size_t number, const fs::path& folder, const 
 }
 
 /// The records, and all names that stand in any of them.
-Result<std::vector<fs::path>> collect(const RedactOptions& options, Redaction& redaction) {
+Result<std::vector<Collected>> collect(const RedactOptions& options, Redaction& redaction) {
   std::vector<fs::path> files;
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto found, recordFilesAt(given));
     files.insert(files.end(), found.begin(), found.end());
   }
+  std::vector<Collected> all;
   for (const fs::path& file : files) {
     MUSTER_TRY(const Record record, recordAt(file));
     redaction.collect(record);
+    all.push_back({file, record.fileSha256});
   }
   for (const std::string& word : options.words) redaction.addWord(word);
   MUSTER_CHECK_OK(redaction.name());
-  for (const fs::path& file : files) {  // nothing is written if one of them cannot be redacted
-    MUSTER_TRY(const Record record, redacted(file, redaction));
+  for (const Collected& one : all) {  // nothing is written if one of them cannot be redacted
+    MUSTER_TRY(const Record record, redacted(one, redaction));
     if (!isPlainName(record.node))
       return Error{ErrorCode::kUsage, "its node's name cannot be that of a directory, also once redacted",
-                   file.string()};
+                   one.file.string()};
   }
-  return files;
+  return all;
 }
 
 }  // namespace
@@ -112,7 +120,7 @@ Result<int> redactCommand(const RedactOptions& options) {
   MUSTER_CHECK_OK(checkMapPlace(options));
   Redaction redaction(rulesOf(options));
   MUSTER_CHECK_OK(takeMap(options.map, redaction));
-  MUSTER_TRY(const std::vector<fs::path> files, collect(options, redaction));
+  MUSTER_TRY(const std::vector<Collected> files, collect(options, redaction));
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
   if (std::error_code error; !fs::is_empty(out, error) || error)

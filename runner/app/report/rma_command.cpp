@@ -55,13 +55,12 @@ Result<std::vector<std::string>> copyArtifacts(const Record& record, const std::
 
 Result<int> rmaCommand(const RmaOptions& options) {
   MUSTER_TRY(const Record record, soundRecordAt(options.record));
-  MUSTER_TRY(const std::string bytes, readFile(options.record));
   MUSTER_CHECK_OK(checkDevice(record, options.device));
   MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
   if (std::error_code error; !fs::is_empty(out, error) || error)
     return Error{ErrorCode::kUsage, "this directory is not empty; choose another --out",
                  options.out.string()};
-  for (const BundleFile& file : rmaBundle(record, options.device, sha256Hex(bytes)))
+  for (const BundleFile& file : rmaBundle(record, options.device, record.fileSha256))
     MUSTER_CHECK_OK(writeFileAtomically(out / file.name, file.text, Durable::kNo));
   const std::set<std::string> stages = stagesAbout(record, options.device);
   MUSTER_TRY(const auto missing, copyArtifacts(record, stages, options.record.parent_path(), out));
