@@ -65,7 +65,7 @@ USES = {
     APP + "slurm": [CORE, SYSTEM, INPUTS, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, FINDINGS, APP + "process", APP + "input", APP + "fleet", APP + "submit"],
     APP + "kube": [CORE, SYSTEM, INPUTS, "runner/judge", "runner/dispatch", "runner/kube", "runner/slurm", RECORD, "reports/fleet/read", APP + "process", APP + "node", APP + "input", APP + "fleet", APP + "submit"],
     APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
-                      APP + "process", APP + "node", APP + "input"],
+                      APP + "process", APP + "node", APP + "input", APP + "fleet"],
     APP + "attest": [CORE, SYSTEM, METRICS, "runner/attest", "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", RECORD, FINDINGS, "reports/acceptance", "reports/html",
                      "reports/junit", "reports/fleet", "reports/fleet/check", "reports/fleet/read", "reports/fleet/render", APP + "stage", APP + "node", APP + "input",
                     APP + "fleet"],

@@ -285,11 +285,16 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
   if (!inputs.waiversPath.empty()) {
     MUSTER_TRY(waivers, parseWaivers(inputs.waiversText, inputs.waiversPath, inputs.at));
   }
+  MUSTER_TRY(auto records, fleet::readFleet(run, fleet::readerThreads(), {}, waivers.list, rules));
+  return judgeRead(std::move(inputs), std::move(records));
+}
+
+Result<JudgedFleet> judgeRead(FleetInputs inputs, fleet::FleetRecords records) {
   JudgedFleet judged;
   fleet::FleetOptions wanted = inputs.wanted;
   wanted.at = inputs.at;
   judged.inputs = std::move(inputs);
-  MUSTER_TRY(judged.records, fleet::readFleet(run, fleet::readerThreads(), {}, waivers.list, rules));
+  judged.records = std::move(records);
   setAsideLater(judged.records, judged.inputs.at);
   setAsideIncomplete(judged.records);
   fleet::setAsideRedacted(judged.records);

@@ -11,6 +11,7 @@
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
 #include "reports/history/delta.h"
+#include "runner/app/fleet/fleet_command.h"
 #include "runner/app/history/history_command.h"
 #include "runner/app/history/history_json.h"
 #include "runner/app/input/record_input.h"
@@ -235,9 +236,10 @@ Result<fleet::FleetRecords> gather(DeltaInput& input, const Delta& delta, const 
   return merged;
 }
 
-fleet::FleetOptions fleetOptions(const KeptFleet& accepted, const HistoryOptions& options,
-                                 const Waivers& waivers) {
-  fleet::FleetOptions wanted;
+FleetInputs inputsOf(const KeptFleet& accepted, const HistoryOptions& options, const Waivers& waivers) {
+  FleetInputs inputs;
+  inputs.at = systemClock().wallUnix();
+  fleet::FleetOptions& wanted = inputs.wanted;
   for (const auto& member : accepted.nodes) wanted.expected.push_back({member.name, "", false, member.sku});
   wanted.expectedFrom = accepted.expectedFrom;
   wanted.planSha256 = accepted.planSha256;
@@ -247,8 +249,7 @@ fleet::FleetOptions fleetOptions(const KeptFleet& accepted, const HistoryOptions
   wanted.rejectOutliers = accepted.rejectOutliers || options.rejectOutliers;
   wanted.waiversFrom = options.waivers.filename().string();
   wanted.waiversSha256 = waivers.sha256;
-  wanted.at = systemClock().wallUnix();
-  return wanted;
+  return inputs;
 }
 
 /// What the merged record says of its making.
@@ -280,11 +281,13 @@ Result<int> merge(DeltaInput& input, const Delta& delta, const HistoryOptions& o
                   const Waivers& waivers) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(fleet::FleetRecords merged, gather(input, delta, options.out));
-  MUSTER_TRY(fleet::Fleet fleet, fleet::assess(merged, fleetOptions(input.accepted, options, waivers)));
+  MUSTER_TRY(JudgedFleet judged, judgeRead(inputsOf(input.accepted, options, waivers), std::move(merged)));
+  fleet::Fleet& fleet = judged.fleet;
   fleet.delta = provenanceOf(input, delta);
-  const std::string text = fleet::fleetText(fleet, merged);
+  const std::string text = fleet::fleetText(fleet, judged.records);
   MUSTER_CHECK_OK(writeFileAtomically(options.out / "fleet.json", text).context("writing the fleet record"));
-  MUSTER_TRY(const std::string html, fleet::renderFleetHtml(fleet, merged, sha256Hex(text), tree.templates));
+  MUSTER_TRY(const std::string html,
+             fleet::renderFleetHtml(fleet, judged.records, sha256Hex(text), tree.templates));
   MUSTER_CHECK_OK(writeFileAtomically(options.out / "fleet.html", html, Durable::kNo));
   if (options.json) {
     Json json = toJson(delta);
