@@ -25,17 +25,6 @@ Result<Topology> readTopology(const std::string& path, const Members& members) {
   return leafSwitches(text, path, members.names);
 }
 
-/// In a run whose noise may hide a loss, no smaller one rejects anything.
-void doubtInNoise(Findings& findings) {
-  if (!findings.resolution.blind) return;
-  for (Culprit& culprit : findings.culprits) {
-    if (culprit.quantity != Quantity::kBandwidth || culprit.loss >= findings.resolution.loss) continue;
-    culprit.undecided = true;
-    culprit.evidence +=
-        fmt::format("; a loss of {:.0f}% may be noise in this run", 100 * findings.resolution.loss);
-  }
-}
-
 /// The result of all rounds, the same for every rank of the group.
 struct Outcome {
   explicit Outcome(RoundLog rounds) : log(std::move(rounds)) { findings.log = &log; }
@@ -110,7 +99,7 @@ class RingSession : public sdk::Session {
     MUSTER_CHECK_OK(visitAgain(meter, log, findings.figures, params.confirm));
     findings.culprits = solve(log);
     findings.resolution = resolutionOf(log);
-    doubtInNoise(findings);
+    doubtInNoise(findings.resolution, findings.culprits);
     outcome->pauses = meter.pauses();
     return std::shared_ptr<const Outcome>(outcome);
   }

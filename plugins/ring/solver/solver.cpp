@@ -297,4 +297,13 @@ std::vector<Culprit> solve(const RoundLog& log) {
   return Solver(log).run();
 }
 
+void doubtInNoise(const Resolution& resolution, std::vector<Culprit>& culprits) {
+  if (!resolution.blind) return;
+  for (Culprit& culprit : culprits) {
+    if (culprit.quantity != Quantity::kBandwidth || culprit.loss >= resolution.loss) continue;
+    culprit.undecided = true;
+    culprit.evidence += fmt::format("; a loss of {:.0f}% may be noise in this run", 100 * resolution.loss);
+  }
+}
+
 }  // namespace muster::ring

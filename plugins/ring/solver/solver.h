@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/ring/solver/lane_figures.h"
 #include "plugins/ring/solver/round_log.h"
 
 namespace muster::ring {
@@ -53,5 +54,9 @@ const char* culpritKindName(Culprit::Kind kind);
 /// Everything that is to blame. A cause is named once, though it shows in several lanes. What was slow in the
 /// rounds and not in the visits is unattributable and undecided: it is not located, and it is no pass.
 std::vector<Culprit> solve(const RoundLog& log);
+
+/// In a run whose noise may hide a loss (Resolution::blind), no smaller one rejects anything: undecided, with
+/// a word in its evidence.
+void doubtInNoise(const Resolution& resolution, std::vector<Culprit>& culprits);
 
 }  // namespace muster::ring

@@ -476,6 +476,22 @@ TEST(Ring, OfTwoOrThreeNodesSaysWhatItCan) {
   EXPECT_EQ(namesOf(measureAll(3, slowLinks({{0, 1}}))), Names{"link 0 1"});
 }
 
+TEST(Ring, DoubtsALossThatTheRunsOwnNoiseMayHide) {
+  const auto undecided = [](const Resolution& resolution) {
+    auto culprits = solve(measureAll(16, slowNodes({3}, 0.4)));
+    EXPECT_EQ(culprits.size(), 1u);
+    culprits.push_back(culprits[0]);
+    culprits[1].quantity = Quantity::kLatency;
+    doubtInNoise(resolution, culprits);
+    EXPECT_FALSE(culprits[1].undecided) << "latencies have a noise of their own";
+    EXPECT_EQ(culprits[0].undecided, culprits[0].evidence.ends_with("% may be noise in this run"));
+    return culprits[0].undecided;
+  };
+  EXPECT_TRUE(undecided({0.97, true}));
+  EXPECT_FALSE(undecided({0.5, true})) << "more than the noise hides";
+  EXPECT_FALSE(undecided({0.97, false})) << "the run is not blind";
+}
+
 TEST(Ring, IsSurerOfWhatCostsMore) {
   const auto mild = solve(measureAll(16, slowNodes({3}, 0.88)));
   const auto severe = solve(measureAll(16, slowNodes({3}, 0.4)));
