@@ -146,6 +146,9 @@ TEST_F(FleetRelative, ANodeIsNotAcceptedByRunningAgain) {
               HasSubstr("after a repair, move the old record away"));
   fs::remove_all(fs::path(records()) / kSlow);
   EXPECT_EQ(judge().exitCode, 0) << "moved away";
+  fs::copy(run_.path() / "again" / kSlow, fs::path(records()) / "once-more", fs::copy_options::recursive);
+  EXPECT_EQ(judge().exitCode, 0) << "both are well";
+  EXPECT_EQ(verify().exitCode, 0);
 }
 
 TEST_F(FleetRelative, ARejectedRecordCountsThoughItsNodeIsNotExpected) {

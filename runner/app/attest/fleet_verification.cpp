@@ -73,8 +73,10 @@ class FleetVerification {
   /// not count, of nodes that nobody expects or of another plan, count by themselves.
   void join(const JudgedFleet& judged, const std::string& folder, FolderResult& result) {
     std::set<size_t> counted;
-    for (const fleet::FleetNode& node : judged.fleet.nodes)
+    for (const fleet::FleetNode& node : judged.fleet.nodes) {
       counted.insert(node.records.begin(), node.records.end());
+      counted.insert(node.repeated.begin(), node.repeated.end());  // what they missed counts
+    }
     for (size_t i = 0; i < judged.records.nodes.size(); ++i) {
       const std::string path = folder + judged.records.nodes[i].path;
       const auto run = std::find_if(result.verified.begin(), result.verified.end(),
