@@ -71,6 +71,9 @@ class Preflight(case.Case):
         two = self.file("two.toml", case.PATTERN + '[[stage]]\nname = "later"\ntest = "collective.sweep"\nscope = "node"\nranks = 2\n')
         self.muster("run", two, "--node-name", "n0", "--scope", "device", "--out", out + "-half")
         self.assertIn("left to another job", self.muster("k8s", "release", out + "-half", "--node", "n0", "--apply", code=2))
+        relative = self.file("relative.toml", case.PATTERN + 'expect = [{ metric = "memory.pattern_errors", within = "10%", of = "fleet" }]\n')
+        self.muster("run", relative, "--node-name", "n0", "--out", out + "-relative")
+        self.assertIn("are relative to other nodes", self.muster("k8s", "release", out + "-relative", "--node", "n0", "--apply", code=2))
         scenario = tools.SOURCE + "/plans/scenarios/h100x8-healthy.toml"
         self.muster("run", tools.DIST + "/share/muster/plans/node-quick.toml", "--simulate", scenario, "--node-name", "n0", "--out", out + "-simulated")
         self.assertIn("SIMULATED", self.muster("k8s", "release", out + "-simulated", "--node", "n0", "--apply", code=2))

@@ -36,6 +36,12 @@ Status checkRecord(const Record& record, const KubeOptions& o) {
         o.run);
   if (const size_t left = record.accounting.of(Outcome::kElsewhere); left > 0)
     return refuse(fmt::format("{} of its stages were left to another job (--scope)", left), o.run);
+  if (const size_t left = record.accounting.of(Outcome::kDeferred); left > 0)
+    return refuse(
+        fmt::format("{} of its check results are relative to other nodes (of = \"fleet\"), which a node "
+                    "alone cannot be judged by; give the plan limits of another kind",
+                    left),
+        o.run);
   if (record.acceptance != Acceptance::kAccepted || record.exitCode != kExitAccepted)
     return refuse(fmt::format("the record is not accepted (exit {})", record.exitCode), o.run);
   return {};
