@@ -95,12 +95,31 @@ TEST_F(FleetRelative, NodesThatEachRanAloneAreLeftOpenAndOneMachineIsNamed) {
               0);
   EXPECT_THAT(verify().out, AllOf(HasSubstr("no fleet of this directory joins them"),
                                   HasSubstr("the same hardware appears under 2 names")));
+  fs::rename(records() + "/b/n1", records() + "/a/n0/n1");
+  EXPECT_THAT(verify().out, HasSubstr("the same hardware appears under 2 names")) << "below another run";
+  fs::rename(records() + "/a/n0/n1", records() + "/b/n1");
   for (const char* name : {"a", "b"}) {
     const auto nodes = run_.write("nodes.txt", name == std::string("a") ? "n0\n" : "n1\n").string();
     runMuster({"fleet", records() + "/" + name, "--expect", nodes});
   }
   EXPECT_THAT(verify().out, HasSubstr("the same hardware appears under 2 names"))
       << "each in a fleet of its own";
+}
+
+TEST_F(FleetRelative, AFleetForEachPartIsNoneOfAll) {
+  slow();
+  const fs::path all = records(), part = all / "hall";
+  fs::create_directories(part);
+  fs::rename(all / kSlow, part / kSlow);
+  for (const auto& [folder, nodes] : {std::pair(part, fmt::format("{}\n", kSlow)),
+                                      std::pair(all, std::string("sim-node-[0000-0001]\nsim-node-0003\n"))}) {
+    const auto expected = run_.write("nodes.txt", nodes).string();
+    runMuster({"fleet", folder.string(), "--expect", expected});
+  }
+  const auto result = verify();
+  EXPECT_EQ(result.exitCode, 3) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("no fleet of this directory holds all of sim-node-0000, sim-node-0001, "
+                                    "sim-node-0002, sim-node-0003"));
 }
 
 TEST_F(FleetRelative, AnOwnWaiverOfSuchALimitMustBeAgreedTo) {
@@ -131,6 +150,9 @@ TEST_F(FleetRelative, AClauseIsMetByWhatTheFleetMakesOfIt) {
   const auto missed = judge(kNodes, {"--requirements", clause.string()});
   EXPECT_EQ(missed.exitCode, 3) << missed.out;
   EXPECT_THAT(missed.out, HasSubstr(fmt::format("clause B is not met on 1 of 4 nodes: {}", kSlow)));
+  run("again", 1, "warn");
+  fs::copy(run_.path() / "again" / kSlow, fs::path(records()) / "retry", fs::copy_options::recursive);
+  EXPECT_EQ(judge(kNodes, {"--requirements", clause.string()}).exitCode, 3) << "nor by running again";
 }
 
 TEST_F(FleetRelative, ANodeIsNotAcceptedByRunningAgain) {

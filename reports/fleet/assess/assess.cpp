@@ -62,6 +62,19 @@ OrderedSuspects listSuspects(std::vector<Suspect> byPeers, std::vector<Suspect> 
   return ordered;
 }
 
+/// Outliers are found among the records that count: what one of those that were repeated would be, nobody
+/// knows.
+void blockRepeated(const FleetRecords& records, FleetNodes& nodes) {
+  for (FleetNode& node : nodes)
+    if (!node.repeated.empty())
+      blockNode(
+          node, NodeState::kIncomplete,
+          fmt::format(
+              "it ran more than once, and {} was not compared with the other nodes (--reject-outliers): "
+              "move it away after a repair",
+              printable(records.nodes[node.repeated.front()].path, 200)));
+}
+
 /// The span of the run, and one digest over all that was judged.
 void describe(const FleetRecords& records, Fleet& fleet) {
   std::string digests;
@@ -120,6 +133,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   OrderedSuspects suspects = listSuspects(
       std::move(peers.suspects), findFailures(records, blame, deferred, nodes), records, options, nodes);
   markTheNamed(suspects.list, nodes);
+  if (options.rejectOutliers) blockRepeated(records, nodes);
   FleetCount count = countFleet(records, nodes);
 
   Fleet fleet;

@@ -12,6 +12,7 @@
 
 #include "reports/fleet/assess/fleet_waivers.h"
 #include "reports/fleet/assess/node_merge.h"
+#include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/waiver_tally.h"
 #include "runner/core/majority.h"
 #include "runner/core/statistics.h"
@@ -234,10 +235,14 @@ class DeferredJudge {
                        printable(key.metric), judged.detail);
   }
 
-  void take(const DeferredKey& key, const Entry& entry, const Judged& judged) {
-    ++verdicts_.judged;
+  void keep(const Entry& entry, const Judged& judged) {
     const auto place = entry.verdict - records_.nodes[entry.record].deferred.data();
     verdicts_.outcomes[entry.record][static_cast<size_t>(place)] = {judged.outcome, judged.margin};
+  }
+
+  void take(const DeferredKey& key, const Entry& entry, const Judged& judged) {
+    keep(entry, judged);
+    ++verdicts_.judged;
     if (!settle(*entry.node, judged.outcome, detailOf(key, entry, judged)) &&
         judged.outcome == Outcome::kFail)
       ++more_[entry.node];
@@ -248,15 +253,18 @@ class DeferredJudge {
 
   /// What a record missed that does not count is no result, but its node is not accepted by the next one.
   void takeRepeated(const DeferredKey& key, const Entry& entry, const Judged& judged) {
+    keep(entry, judged);
     FleetNode& node = *entry.node;
-    if (judged.outcome != Outcome::kFail || node.state == NodeState::kRejected) return;
-    node.state = NodeState::kRejected;
-    node.reason = fmt::format(
-        "{}, in {}: a repeated run does not replace a failed one; after a repair, move the "
-        "old record away",
-        detailOf(key, entry, judged), printable(records_.nodes[entry.record].path, 200));
-    verdicts_.misses.push_back(
-        {node.name, entry.verdict->device, entry.verdict->key, judged.outcome, node.reason});
+    const bool failed = judged.outcome == Outcome::kFail;
+    if (!failed && judged.outcome != Outcome::kError) return;
+    const NodeState before = node.state;
+    const std::string reason =
+        fmt::format("{}, in {}: a repeated run does not replace it; after a repair, move the old record away",
+                    detailOf(key, entry, judged), printable(records_.nodes[entry.record].path, 200));
+    blockNode(node, failed ? NodeState::kRejected : NodeState::kIncomplete, reason);
+    if (node.state != before)
+      verdicts_.misses.push_back(
+          {node.name, entry.verdict->device, entry.verdict->key, judged.outcome, reason});
   }
 
   const FleetRecords& records_;

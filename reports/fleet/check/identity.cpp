@@ -231,6 +231,7 @@ class IdentityCheck {
       const std::vector<size_t> list = nodes_[n].records;
       for (const size_t i : list) checkPartsOnce(n, i);
       for (size_t k = 1; k < list.size(); ++k) checkSameMachine(n, list.front(), list[k]);
+      for (const size_t i : nodes_[n].repeated) checkSameMachine(n, list.front(), i);
     }
   }
 
@@ -263,13 +264,15 @@ class IdentityCheck {
            kRunAgain);
   }
 
-  /// A run id belongs to one node; two records of one run are equal, or one was judged again.
+  /// A run id belongs to one node; two records of one run are equal, or one was judged again. Redacted ones
+  /// have an id of their own, and say of which record they are.
   void checkRuns() {
     Keys runs;
     for (size_t i = 0; i < records_.nodes.size(); ++i)
-      if (!record(i).runId.empty()) {
-        Key& key = runs[record(i).runId];
-        key.text = record(i).runId;
+      for (const std::string& id : {record(i).runId, record(i).redactedFrom}) {
+        if (id.empty()) continue;
+        Key& key = runs[id];
+        key.text = id;
         key.holders.push_back({ownerOf_.at(record(i).node), i});
       }
     for (const Key* key : ordered(runs)) {

@@ -72,8 +72,12 @@ class FleetVerification {
   /// Each record that the fleet read must be one of those that were verified on their own. Those that it does
   /// not count, of nodes that nobody expects or of another plan, count by themselves.
   void join(const JudgedFleet& judged, const std::string& folder, FolderResult& result) {
+    const auto own =
+        std::find_if(result.verified.begin(), result.verified.end(),
+                     [&](const VerifiedResult& one) { return one.path == prefix_ + kFleetName; });
     std::set<size_t> counted;
     for (const fleet::FleetNode& node : judged.fleet.nodes) {
+      if (!node.records.empty() && own != result.verified.end()) own->members.insert(node.name);
       counted.insert(node.records.begin(), node.records.end());
       counted.insert(node.repeated.begin(), node.repeated.end());  // what they missed counts
     }
@@ -136,7 +140,7 @@ class FleetVerification {
     sameBuild_ = build == buildId();
     const auto simulated = json.find("simulated");
     result.simulated = result.simulated || simulated == json.end() || *simulated != Json(false);
-    result.verified.push_back({prefix_ + kFleetName, exitCode, nameOf(acceptance), {}, {}});
+    result.verified.push_back({prefix_ + kFleetName, exitCode, nameOf(acceptance)});
     Json entry = {{"folder", prefix_}, {"fleet", true}};
     for (const char* key :
          {"acceptance", "exit_code", "simulated", "plan", "fleet_id", "records_sha256", "waivers_sha256"})
@@ -219,25 +223,33 @@ std::string recordsOfFleet(const VerifyTools& tools, const std::string& prefix) 
 }
 
 void verifyIdentities(const VerifyTools& tools, const FolderResult& result, Verification& out) {
-  std::set<std::string> counted;
+  std::vector<std::string> paths;
   size_t parts = 0;  // fleets, each of which has looked at its own nodes, and runs by themselves
   for (const VerifiedResult& one : result.verified) {
-    if (!one.node.empty()) counted.insert(one.path);
+    if (!one.node.empty()) paths.push_back(one.path);
     parts += one.inFleet ? 0 : 1;
   }
   if (parts < 2) return;
-  auto records = fleet::readFleet(tools.folder.path());
-  if (!records.ok()) return out.leaveOpen(VerifyCheck::kFleet, records.error().text());
+  const auto read = [&](fleet::RecordReader& reader, size_t i) {
+    return reader.read(tools.folder.path() / paths[i]);
+  };
+  const auto records =
+      fleet::readEach({paths.size(), read, [&](size_t i) { return paths[i]; }}, fleet::readerThreads());
+  for (const fleet::Quarantined& bad : records.quarantined)
+    out.leaveOpen(VerifyCheck::kFleet, fmt::format("{}: whether it is of another machine than the others: {}",
+                                                   bad.path, bad.reason));
   std::map<std::string, std::vector<size_t>> byNode;
-  for (size_t i = 0; i < records->nodes.size(); ++i)
-    if (counted.contains(records->nodes[i].path)) byNode[records->nodes[i].node].push_back(i);
+  for (size_t i = 0; i < records.nodes.size(); ++i) byNode[records.nodes[i].node].push_back(i);
   fleet::FleetNodes nodes;
   for (auto& [name, indices] : byNode) {
     nodes.emplace_back().name = name;
     nodes.back().records = std::move(indices);
   }
-  for (const fleet::RecordFinding& finding : fleet::checkIdentities(*records, {}, {}, nodes).findings)
-    if (finding.nodes.size() > 1) out.leaveOpen(VerifyCheck::kFleet, finding.text);
+  for (const fleet::RecordFinding& finding : fleet::checkIdentities(records, {}, {}, nodes).findings)
+    if (finding.nodes.size() > 1)
+      out.leaveOpen(
+          VerifyCheck::kFleet,
+          finding.text + "; if the machine was given another name between two fleets, verify each alone");
 }
 
 void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,

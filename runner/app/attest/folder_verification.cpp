@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "reports/acceptance/clause_matrix.h"
@@ -211,24 +212,23 @@ void takeResult(const VerifyTools& tools, const std::string& prefix, const Recor
   const Record shown = documents.ok() ? underRequirements(record, documents->requirements) : record;
   result.simulated = result.simulated || record.simulated;
   result.concessions = result.concessions || !concessionsOf(record).empty();
-  const bool overNodes = std::any_of(record.stages.begin(), record.stages.end(),
-                                     [](const StageRecord& stage) { return stage.scope == Scope::kCluster; });
+  std::vector<std::string> undone = undoneOf(record);
+  const bool compares =
+      !undone.empty() || std::any_of(record.stages.begin(), record.stages.end(),
+                                     [](const auto& stage) { return stage.scope == Scope::kCluster; });
   result.verified.push_back({prefix + kRecordName, shown.exitCode, nameOf(shown.acceptance), record.node,
-                             undoneOf(record), overNodes});
+                             record.plan.sha256, std::move(undone), compares});
   result.results.push_back(resultOf(shown, prefix));
 }
 
-/// Leaves open what no fleet of the directory has judged.
+/// Leaves open runs that need others, and are in no fleet of the directory.
 void verifyJoined(const FolderResult& result, Verification& out) {
-  std::set<std::string> alone, overNodes;
   std::vector<std::string> undone;
   std::string example;
   for (const VerifiedResult& one : result.verified) {
-    if (one.inFleet || one.node.empty()) continue;
-    if (!one.undone.empty()) undone.push_back(one.path);
+    if (one.inFleet || one.undone.empty()) continue;
+    undone.push_back(one.path);
     if (example.empty()) example = join(one.undone, "; ");
-    alone.insert(one.node);
-    if (one.overNodes) overNodes.insert(one.node);
   }
   if (!undone.empty())
     out.leaveOpen(
@@ -236,12 +236,27 @@ void verifyJoined(const FolderResult& result, Verification& out) {
         fmt::format("{}: no fleet of this directory joins them with the records that they need ({}): ask for "
                     "fleet.json, which `muster fleet` writes",
                     devicesText(undone), example));
-  else if (alone.size() > 1 && !overNodes.empty())
+}
+
+/// Leaves open where no fleet of the directory holds all nodes of a plan that compares or connects them: each
+/// part of a cluster may be well by itself.
+void verifyWhole(const FolderResult& result, Verification& out) {
+  std::map<std::string, std::set<std::string>> nodes;  // by plan
+  for (const VerifiedResult& one : result.verified)
+    if (one.compares) nodes[one.plan].insert(one.node);
+  for (const auto& [plan, all] : nodes) {
+    const auto holdsAll = [&all = all](const VerifiedResult& one) {
+      return std::includes(one.members.begin(), one.members.end(), all.begin(), all.end());
+    };
+    if (all.size() < 2 || std::any_of(result.verified.begin(), result.verified.end(), holdsAll)) continue;
     out.leaveOpen(
         VerifyCheck::kLimits,
-        fmt::format("{} ran stages of scope cluster, each alone: what connects these nodes with the others "
-                    "of this directory was not measured",
-                    devicesText({overNodes.begin(), overNodes.end()})));
+        fmt::format(
+            "no fleet of this directory holds all of {}: what connects them, and limits relative to "
+            "the fleet, were not judged over all of them; ask for one fleet, or verify each part alone "
+            "if they are of different times",
+            devicesText({all.begin(), all.end()})));
+  }
 }
 
 /// The worst of the fleets, and of the runs of which none tells.
@@ -317,6 +332,7 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
   OtherFiles(tools, artifacts, out).verify();
   verifyPromisedRequirements(tools, result, out);
   verifyJoined(result, out);
+  verifyWhole(result, out);
   verifyIdentities(tools, result, out);
   conclude(result, out);
   return result;

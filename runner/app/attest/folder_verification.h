@@ -2,6 +2,7 @@
 // Verifies all runs and fleets of a directory, and the statement about it.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "runner/app/attest/record_verification.h"
@@ -15,11 +16,12 @@ struct VerifiedResult {
   std::string path;  ///< of its record.json or fleet.json in the directory
   int exitCode = 0;
   std::string acceptance;
-  std::string node;  ///< of a run; empty: of a fleet
-  std::vector<std::string>
-      undone;              ///< what only a fleet judges, a line each; empty: a run that stands by itself
-  bool overNodes = false;  ///< a run with stages of scope cluster, which connect nodes
-  bool inFleet = false;    ///< a fleet counts it together with others: the fleet's result counts
+  std::string node{};                 ///< of a run; empty: of a fleet
+  std::string plan{};                 ///< digest of a run's plan
+  std::vector<std::string> undone{};  ///< what only a fleet judges of a run, a line each
+  bool compares = false;              ///< a run with stages of scope cluster, or limits relative to the fleet
+  bool inFleet = false;               ///< a fleet counts it together with others: the fleet's result counts
+  std::set<std::string> members{};    ///< nodes that a fleet counts
 };
 
 /// What a directory comes to.

@@ -337,6 +337,37 @@ TEST(Fleet, AWaiverInOneRecordCoversNoOtherNode) {
   EXPECT_EQ(nodeOf(assessAll(own), "n3").state, fleet::NodeState::kAccepted) << "its run was under it";
 }
 
+TEST(Fleet, DoesNotForgetWhatARepeatedRecordLeftOpen) {
+  FleetFolder folder;
+  for (const char* name : {"n1", "n2"}) {
+    Record record = nodeRecord(name);
+    defer(record, 7e14);
+    folder.add(record);
+  }
+  Record before = nodeRecord("n2");
+  before.started -= 1000;
+  before.finished -= 1000;
+  defer(before, 5e14);
+  folder.add(before, "before");
+  const fleet::Fleet fleet = folder.assess({"n1", "n2"});
+  EXPECT_EQ(nodeOf(fleet, "n2").state, fleet::NodeState::kIncomplete);
+  EXPECT_THAT(nodeOf(fleet, "n2").reason,
+              AllOf(HasSubstr("in before/record.json"), HasSubstr("two nodes differ")));
+}
+
+TEST(Fleet, ComparesNoRepeatedRecordWithOutliers) {
+  FleetFolder folder;
+  for (const char* path : {"n1", "again"}) folder.add(nodeRecord("n1"), path);
+  fleet::FleetOptions options;
+  options.expected.push_back({"n1", "", false, ""});
+  EXPECT_EQ(folder.assess(options).exitCode, 0);
+  options.rejectOutliers = true;
+  const fleet::Fleet fleet = folder.assess(options);
+  EXPECT_EQ(fleet.exitCode, 3);
+  EXPECT_THAT(nodeOf(fleet, "n1").reason,
+              HasSubstr("was not compared with the other nodes (--reject-outliers)"));
+}
+
 TEST(Fleet, IsNotAcceptedUnderAWaiverOfARecordThatExpiredSince) {
   std::vector<Record> records = deferredFleet();
   giveWaiverOf("n3", records[3], WaiverState::kUndecided);

@@ -122,6 +122,19 @@ TEST(Identity, OfOneRunUnderTwoNamesIsAFailureEvenOnOneMachine) {
               AllOf(HasSubstr("one run appears under 2 names"), HasSubstr("n1"), HasSubstr("n2")));
 }
 
+/// Redacted by two maps, it has other names and serials in each copy.
+TEST(Identity, OfOneRedactedRecordUnderTwoNamesIsAFailure) {
+  FleetFolder folder;
+  for (const char* name : {"host0001", "host0002"}) {
+    Record record = machineRecord(name);
+    record.redacted = {sha256Hex("original"), {"host", "serial"}};
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(expecting({"host0001", "host0002"}));
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
+  EXPECT_THAT(findingsOf(fleet), HasSubstr("one run appears under 2 names"));
+}
+
 TEST(Identity, SharedOnPurposeIsANote) {
   FleetOptions options = expecting({"n1", "n2", "n3"});
   options.sameMachine = true;
