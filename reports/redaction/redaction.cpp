@@ -63,8 +63,9 @@ std::pair<size_t, size_t> listAround(const std::string& text, size_t at) {
 
 /// Whether the keys below `key` are of the node, a plugin or the user, not of the record's format.
 bool isFreeForm(const std::string& key) {
-  static const std::set<std::string> free = {"inventory", "launcher", "environment",
-                                             "params",    "labels",   "group"};
+  // The last two have case ids as keys, which hold values of a matrix: paths with names.
+  static const std::set<std::string> free = {"inventory", "launcher", "environment",  "params",
+                                             "labels",    "group",    "case_metrics", "case_labels"};
   return free.count(key) > 0;
 }
 

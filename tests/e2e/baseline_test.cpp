@@ -4,7 +4,10 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
 
+#include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 #include "tests/e2e/muster.h"
@@ -340,6 +343,64 @@ TEST(Baseline, LearnsASkuThatNoProfileKnows) {
   EXPECT_EQ(runMuster({"judge", nodeRecord(run, 1)}).exitCode, 3) << "without a profile it stays incomplete";
   const auto judged = runMuster({"judge", nodeRecord(run, 1), "--sku", profile});
   EXPECT_EQ(judged.exitCode, 0) << judged.out << judged.err;
+}
+
+/// Changes the record of one node of `run`: smaller peaks, memory of its first device, or a shorter test.
+void editSku(const std::string& run, int node, const std::function<void(Json&)>& change) {
+  Json record = Json::parse(readWhole(nodeRecord(run, node)));
+  record.erase("mac");
+  change(record);
+  std::ofstream(nodeRecord(run, node)) << record.dump();
+}
+
+void lowerPeaks(Json& record) {
+  for (Json& peak : record["peaks"]) peak = peak.get<double>() * 0.8;
+  for (Json& device : record["inventory"]["devices"]) device["peaks"] = record["peaks"];
+}
+
+void shrinkMemory(Json& record) {
+  for (Json& device : record["inventory"]["devices"]) device["memory_bytes"] = 40e9;
+}
+
+void shortenTest(Json& record) {
+  for (Json& stage : record["stages"])
+    for (Json& one : stage["cases"])
+      if (one["params"].contains("max_time")) one["params"]["max_time"] = 0.1;
+}
+
+TEST(Baseline, LetsTheFirstNodeOfAnUnknownSkuDecideNothing) {
+  TempDir dir;
+  const std::string run = fleet().make("unknown-ten", scenario("h100x8-unknown-sku"), "1", kNodes);
+  const std::string usual = (dir.path() / "usual.toml").string();
+  const auto plain = learn(run, usual, {"--allow-simulated", "--name", "ours"});
+  ASSERT_EQ(plain.exitCode, 0) << plain.err;
+  // What a profile says up to its limits: which devices it is for, their peaks, and fixed parameters.
+  const auto taken = [](const std::string& file) {
+    const std::string text = readWhole(file);
+    const size_t start = text.find("schema = 1"), facts = text.find("[facts]"),
+                 params = text.find("[params.");
+    return text.substr(start, facts - start) + text.substr(params, text.find("[[expect]]") - params);
+  };
+  const std::vector<std::pair<std::function<void(Json&)>, std::string>> changes = {
+      {lowerPeaks, "sim-node-0000: peak "},
+      {shrinkMemory, "sim-node-0000: memory 40 GB; 9 of 10 nodes have 102 GB"},
+      {shortenTest, "sim-node-0000: max_time of "}};
+  for (const auto& [change, why] : changes) {
+    const std::string odd = (dir.path() / "odd").string(), out = (dir.path() / "odd.toml").string();
+    std::filesystem::remove_all(odd);
+    std::filesystem::copy(run, odd, std::filesystem::copy_options::recursive);
+    editSku(odd, 0, change);
+    const auto result = learn(odd, out, {"--allow-simulated", "--name", "ours", "--force"});
+    ASSERT_EQ(result.exitCode, 0) << result.err;
+    EXPECT_TRUE(has(result.out, why)) << result.out;
+    EXPECT_TRUE(has(result.out, "10 nodes of plan learn: 9 used, 1 failed or outliers")) << result.out;
+    EXPECT_EQ(taken(out), taken(usual)) << why;
+    for (int node = 1; node < 5; ++node) editSku(odd, node, change);
+    const auto refused = learn(odd, out, {"--allow-simulated", "--name", "ours", "--force"});
+    EXPECT_EQ(refused.exitCode, 2) << refused.out;
+    EXPECT_TRUE(has(refused.err, ": no value has a majority: ")) << refused.err;
+    EXPECT_TRUE(has(refused.err, "--base FILE")) << refused.err;
+  }
 }
 
 /// A shipped profile under another name, as one that was learned; `facts` says from what.

@@ -253,6 +253,53 @@ TEST(Redact, LeavesNothingOfARecordThatBecomesTooLarge) {
   EXPECT_FALSE(fs::exists(in("r2.map")));
 }
 
+/// The run folder of a host whose stage reads from these directories below "home", one case each.
+std::string runOfDirectories(const std::string& name, const std::vector<std::string>& directories) {
+  std::vector<std::string> quoted;
+  for (const std::string& directory : directories) {
+    fs::create_directories(in(name + "/home/" + directory));
+    quoted.push_back('"' + in(name + "/home/" + directory) + '"');
+  }
+  const auto plan = fleet().write(name + "/plan.toml", fmt::format(R"(schema = 1
+name = "st"
+backend = "host"
+sku = "host"
+[[stage]]
+name = "loading"
+test = "storage.loading"
+timeout = "1m"
+params = {{ files = 100, keep_free = "16 MiB" }}
+[stage.matrix]
+directory = [{}]
+)",
+                                                                   join(quoted, ", ")));
+  runMuster({"run", plan.string(), "--node-name", "gpunode-secret17", "--out", in(name + "/run"), "--plain"});
+  return in(name + "/run");
+}
+
+TEST(Redact, ReplacesNamesInTheIdsOfCases) {
+  const std::string run = runOfDirectories("ids", {"alicesmith/a", "alicesmith/b"});
+  const std::string before = readWhole(run + "/record.json");
+  ASSERT_NE(before.find("alicesmith"), std::string::npos) << before.substr(0, 200);
+  const auto made = runMuster({"redact", run, "--out", in("ids/red"), "--map", in("ids/who.map")});
+  ASSERT_EQ(made.exitCode, 0) << made.err;
+  const std::string record = in("ids/red/0001-host0001/record.json");
+  EXPECT_EQ(readWhole(record).find("alicesmith"), std::string::npos);
+  EXPECT_EQ(runMuster({"judge", record}).exitCode, runMuster({"judge", run + "/record.json"}).exitCode);
+}
+
+/// Two spellings of one name make one id of two cases: what is left is another record than before.
+TEST(Redact, LeavesNothingWhereARecordNoLongerSaysTheSame) {
+  const std::string run = runOfDirectories("clash", {"alicesmith/a", "AliceSmith/a"});
+  const auto refused = runMuster({"redact", run, "--out", in("clash/red"), "--map", in("clash/who.map")});
+  EXPECT_EQ(refused.exitCode, 2) << refused.out;
+  EXPECT_NE(refused.err.find("once redacted, its check results would not match its samples: stage loading"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_FALSE(fs::exists(in("clash/red")));
+  EXPECT_FALSE(fs::exists(in("clash/who.map")));
+}
+
 TEST(Redact, SaysWhichWordsOfTheMapAreNotReplaced) {
   const auto redact = [&](const std::string& out, const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"redact", recordOf(0), "--out", in(out), "--map", in("word.map")};

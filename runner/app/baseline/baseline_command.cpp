@@ -8,6 +8,7 @@
 
 #include "runner/app/baseline/baseline_fleet.h"
 #include "runner/app/baseline/baseline_options.h"
+#include "runner/app/baseline/sku_facts.h"
 #include "runner/app/input/record_input.h"
 #include "runner/app/input/run_records.h"
 #include "runner/core/print.h"
@@ -27,9 +28,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMostLines = 20;
-/// Parameters that a figure depends on, which a profile made from nothing fixes as they were.
-constexpr const char* kShaping[] = {"size",     "algorithm", "warmup", "min_time",
-                                    "max_time", "duration",  "window", "bytes"};
 
 Status checkOut(const BaselineOptions& options) {
   std::error_code error;
@@ -43,40 +41,19 @@ Status checkOut(const BaselineOptions& options) {
   return {};
 }
 
-/// Parameters of a test that all its cases in the record share, of those that figures depend on.
-void fixParams(const Record& record, Profile& profile) {
-  for (const StageRecord& stage : record.stages) {
-    if (stage.plugin == "env") continue;
-    Json& fixed = profile.stageParams[stage.plugin + "." + stage.test];
-    for (const char* name : kShaping) {
-      for (const CaseRecord& item : stage.cases) {
-        const auto value = item.params.find(name);
-        if (value == item.params.end()) continue;
-        if (!fixed.contains(name)) fixed[name] = *value;
-        if (fixed[name] != *value) fixed[name] = nullptr;  // differs between cases: the labels tell it
-      }
-    }
-  }
-  for (auto& [test, fixed] : profile.stageParams)
-    for (auto it = fixed.begin(); it != fixed.end();) it = it->is_null() ? fixed.erase(it) : std::next(it);
-  std::erase_if(profile.stageParams, [](const auto& entry) { return entry.second.empty(); });
-}
-
-/// A profile for a SKU that none knows: the devices as the inventory shows them, without any limit.
-Result<Profile> profileFromInventory(const Record& record, const fleet::NodeSummary& node) {
+/// A profile for a SKU that none knows: the devices as the inventory shows them, without any limit. `memory`:
+/// bytes of its first device, as most nodes have it.
+Result<Profile> profileFromInventory(const Record& record, const fleet::NodeSummary& node, double memory) {
   const Json devices = record.inventory.value("devices", Json::array());
   if (!devices.is_array() || devices.empty() || !devices[0].is_object() || node.devices.empty())
     return Error{ErrorCode::kUsage, "the records list no device, so no profile matches; give --base FILE",
                  ""};
-  constexpr double kMemoryRoom = 0.04;  // drivers keep a varying part for themselves
   Profile profile;
   profile.match.kind = "gpu";
   profile.description = node.devices.front().name;
   std::string pciId;
-  double memory = 0;
   JsonReader device(devices[0], "inventory.devices[0]");
   device.optional("kind", profile.match.kind);
-  device.optional("memory_bytes", memory);
   device.optional("pci_id", pciId);
   MUSTER_CHECK_OK(device.status());
   if (profile.match.kind == "gpu") {
@@ -86,18 +63,21 @@ Result<Profile> profileFromInventory(const Record& record, const fleet::NodeSumm
     profile.match.memoryMax = std::ceil(memory * (1 + kMemoryRoom) / 1e9) * 1e9;
     profile.deviceCount = static_cast<int>(node.devices.size());
   }
-  profile.peaks = record.peaks;
-  // What follows from the network's own two is derived anew for each run.
-  std::erase_if(profile.peaks, [](const auto& peak) { return peak.first.starts_with("network_bandwidth."); });
+  profile.peaks = devicePeaks(record);
   profile.facts["peaks_source"] = record.peaksFrom.empty() ? "device properties" : record.peaksFrom;
-  fixParams(record, profile);
+  profile.stageParams = sharedParams(record);
   return profile;
 }
 
-/// `example`: index of the record to take it from. The text is one that has the digest: what a record says of
-/// its profile may be wrong.
+/// Whether the new profile starts from what the nodes say of themselves: they have none, and none is given.
+bool startsFromNothing(const BaselineOptions& options, const fleet::NodeSummary& example) {
+  return options.base.empty() && example.profileName.empty();
+}
+
+/// Taken from the fleet's example; `memory`: bytes of its first device, where it starts from nothing. The
+/// text is one that has the digest: what a record says of its profile may be wrong.
 Result<Profile> baseProfile(const BaselineOptions& options, const fleet::FleetRecords& records,
-                            size_t example, const Tree& tree, const Catalog& catalog) {
+                            size_t example, double memory, const Tree& tree, const Catalog& catalog) {
   const fleet::NodeSummary& node = records.nodes[example];
   MUSTER_TRY(const Record record, readRecord(options.run / node.path));
   MUSTER_CHECK_OK(checkUnchanged(record, node.sha256, node.path));
@@ -114,7 +94,7 @@ Result<Profile> baseProfile(const BaselineOptions& options, const fleet::FleetRe
     MUSTER_TRY(base, parseProfile(*text, record.profile.path, &catalog)
                          .context("the profile in the records (give another by --base)"));
   } else {
-    MUSTER_TRY(base, profileFromInventory(record, node));
+    MUSTER_TRY(base, profileFromInventory(record, node, memory));
     base.name = options.out.stem().string();
   }
   if (!options.name.empty()) base.name = options.name;
@@ -293,6 +273,21 @@ Result<fleet::FleetRecords> readRecords(const BaselineOptions& options) {
   return records;
 }
 
+/// Checks that each record is sound and the one that was read before. Returns what each says of its SKU,
+/// where the new profile starts from nothing.
+Result<std::vector<SkuFacts>> checkEach(const BaselineOptions& options, const fleet::FleetRecords& records,
+                                        bool fromNothing, LearnInput& input) {
+  std::vector<SkuFacts> facts;
+  for (size_t i = 0; i < records.nodes.size(); ++i) {
+    MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
+    MUSTER_CHECK_OK(checkUnchanged(sound, records.nodes[i].sha256, records.nodes[i].path));
+    if (fromNothing) facts.push_back(skuFacts(sound));
+    LearnNode& node = input.nodes[i];
+    if (options.correct && !node.misfit) node.sick = faultBesideLimits(sound, input);
+  }
+  return facts;
+}
+
 }  // namespace
 
 Result<int> baselineLearn(BaselineOptions& options) {
@@ -304,12 +299,8 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(fleet::FleetRecords records, readRecords(options));
   MUSTER_TRY(FleetToLearn fleet,
              fleetToLearn(records, !options.base.empty()).context("learning from " + options.run.string()));
-  for (size_t i = 0; i < records.nodes.size(); ++i) {
-    MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
-    MUSTER_CHECK_OK(checkUnchanged(sound, records.nodes[i].sha256, records.nodes[i].path));
-    LearnNode& node = fleet.input.nodes[i];
-    if (options.correct && !node.misfit) node.sick = faultBesideLimits(sound, fleet.input);
-  }
+  const bool fromNothing = startsFromNothing(options, records.nodes[fleet.example]);
+  MUSTER_TRY(const std::vector<SkuFacts> facts, checkEach(options, records, fromNothing, fleet.input));
   if (fleet.simulated && !options.allowSimulated)
     return Error{
         ErrorCode::kUsage,
@@ -317,7 +308,10 @@ Result<int> baselineLearn(BaselineOptions& options) {
                     "hardware; add --allow-simulated to learn anyway, which marks the profile SIMULATED",
                     fleet.provenance.scenario),
         options.run.string()};
-  MUSTER_TRY(const Profile base, baseProfile(options, records, fleet.example, tree, catalog));
+  MUSTER_TRY(const double memory,
+             fromNothing ? agreeOnSku(facts, fleet).context("learning from " + options.run.string())
+                         : Result<double>(0.0));
+  MUSTER_TRY(const Profile base, baseProfile(options, records, fleet.example, memory, tree, catalog));
   for (const LearnGroup& group : fleet.input.groups)
     fleet.input.physical.push_back(physicalLimit(group, base));
   // What is not learned stays as the base has it: limits of a scenario must not lose their mark.

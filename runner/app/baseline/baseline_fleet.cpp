@@ -31,19 +31,6 @@ Error refusal(const std::string& message) {
   return {ErrorCode::kUsage, message, ""};
 }
 
-/// "a (3 nodes), b (1 node)", the most frequent first.
-std::string votesText(const std::map<std::string, size_t>& votes) {
-  std::vector<std::pair<size_t, std::string>> sorted;
-  sorted.reserve(votes.size());
-  for (const auto& [value, count] : votes) sorted.emplace_back(count, value);
-  std::sort(sorted.rbegin(), sorted.rend());
-  std::vector<std::string> parts;
-  parts.reserve(sorted.size());
-  for (const auto& [count, value] : sorted)
-    parts.push_back(fmt::format("{} ({} node{})", printable(value, 80), count, count == 1 ? "" : "s"));
-  return join(parts, ", ");
-}
-
 /// What has to be the same on the nodes that are learned from, as text with so many digits of each digest.
 struct Aspect {
   const char* name;
@@ -77,12 +64,6 @@ const Aspect kProfile = {"profile",
                                       : node.profileName + " " + node.profileSha256.substr(0, digits);
                          },
                          "give the profile to start from by --base FILE, or move the other records away"};
-
-std::string mostVoted(const std::map<std::string, size_t>& votes) {
-  const auto most = std::max_element(votes.begin(), votes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == votes.end() ? "" : most->first;
-}
 
 class Gatherer {
  public:
@@ -286,6 +267,24 @@ class Gatherer {
 };
 
 }  // namespace
+
+std::string votesText(const std::map<std::string, size_t>& votes) {
+  std::vector<std::pair<size_t, std::string>> sorted;
+  sorted.reserve(votes.size());
+  for (const auto& [value, count] : votes) sorted.emplace_back(count, value);
+  std::sort(sorted.rbegin(), sorted.rend());
+  std::vector<std::string> parts;
+  parts.reserve(sorted.size());
+  for (const auto& [count, value] : sorted)
+    parts.push_back(fmt::format("{} ({} node{})", printable(value, 80), count, count == 1 ? "" : "s"));
+  return join(parts, ", ");
+}
+
+std::string mostVoted(const std::map<std::string, size_t>& votes) {
+  const auto most = std::max_element(votes.begin(), votes.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == votes.end() ? "" : most->first;
+}
 
 bool speaksAgainst(Outcome outcome) {
   return outcome == Outcome::kFail || outcome == Outcome::kError || outcome == Outcome::kFlaky ||

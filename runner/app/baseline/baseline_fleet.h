@@ -2,6 +2,10 @@
 // From the records of a fleet to what learning needs: nodes, figures in groups, and where they came from.
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "reports/fleet/read/record_stream.h"
 #include "runner/sku/learn.h"
 #include "runner/sku/learned_profile.h"
@@ -19,6 +23,12 @@ struct FleetToLearn {
 
 /// Whether a node with a verdict of this outcome is no example of a healthy one.
 bool speaksAgainst(Outcome outcome);
+
+/// "a (3 nodes), b (1 node)": values by their number of nodes, the most frequent first.
+std::string votesText(const std::map<std::string, size_t>& votes);
+
+/// The value of most nodes, of equals the first by name; empty: there is none.
+std::string mostVoted(const std::map<std::string, size_t>& votes);
 
 /// Plan with overrides, devices and profile are those of most records; the others are misfits that say why.
 /// `ownBase`: the user gives the base profile, so those of the records may differ. Errors (kUsage): one of

@@ -77,11 +77,15 @@ Result<Record> recordAt(const fs::path& path) {
   return record;
 }
 
-Result<Record> soundRecordAt(const fs::path& path) {
-  MUSTER_TRY(Record record, recordAt(path));
+Result<std::string> unsoundness(const Record& record) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Record again, judgedAgain(record, record.plan.sha256, {}, tree));
-  const std::string difference = differenceBetween(record, again);
+  return differenceBetween(record, again);
+}
+
+Result<Record> soundRecordAt(const fs::path& path) {
+  MUSTER_TRY(Record record, recordAt(path));
+  MUSTER_TRY(const std::string difference, unsoundness(record));
   if (difference.empty()) return record;
   return Error{ErrorCode::kUsage,
                fmt::format("its check results do not match its samples: {}; the file was edited or "

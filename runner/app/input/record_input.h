@@ -16,8 +16,11 @@ Status checkStages(const Record& record);
 /// its plan is missing.
 Result<Record> recordAt(const std::filesystem::path& path);
 
-/// The same, and its verdicts are what its samples come to when they are judged again: kUsage where the
-/// outcomes of a stage or the acceptance differ.
+/// How the outcomes of a stage or the acceptance in a record differ from what its samples come to when they
+/// are judged again; empty: they are the same. Errors: it cannot be judged again.
+Result<std::string> unsoundness(const Record& record);
+
+/// A record as recordAt() reads it, and its verdicts are what its samples come to: else kUsage.
 Result<Record> soundRecordAt(const std::filesystem::path& path);
 
 /// kUsage where the file at `path` was another one when its digest was `sha256`.

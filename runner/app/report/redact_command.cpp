@@ -16,6 +16,7 @@
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
+#include "runner/record/record_check.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
 
@@ -81,12 +82,32 @@ Result<Record> redacted(const Collected& collected, const Redaction& redaction) 
   return redaction.apply(record, record.fileSha256).context("redacting " + collected.file.string());
 }
 
-/// Writes a redacted record into a folder of its own, reads it back and judges its samples again.
+/// Whether a redacted record can be given away: it says the same as before under a name that a directory may
+/// have. `file`: of the record before.
+Status checkRedacted(const Record& record, const fs::path& file) {
+  if (!isPlainName(record.node))
+    return Error{ErrorCode::kUsage, "its node's name cannot be that of a directory, also once redacted",
+                 file.string()};
+  const std::string step = "checking the redacted record of " + file.string();
+  MUSTER_CHECK_OK(checkRecord(record).context(step));
+  MUSTER_CHECK_OK(checkStages(record).context(step));
+  MUSTER_TRY(const std::string difference, unsoundness(record).context(step));
+  if (difference.empty()) return {};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("once redacted, its check results would not match its samples: {}; two of its names "
+                  "may differ only in upper and lower case. Nothing was written: leave this record "
+                  "out",
+                  difference),
+      file.string()};
+}
+
+/// Writes a redacted record into a folder of its own and reads it back.
 Status write(const Record& record, size_t number, const fs::path& folder, const fs::path& templates) {
   const fs::path own = folder / fmt::format("{:04}-{}", number, record.node);
   MUSTER_TRY(const fs::path out, makeOutputFolder(own, "--out"));
   MUSTER_CHECK_OK(writeOutputs(record, out, templates));
-  const auto again = soundRecordAt(out / "record.json");
+  const auto again = recordAt(out / "record.json");
   return again.ok() ? Status() : Status(again.error());
 }
 
@@ -107,9 +128,7 @@ Result<std::vector<Collected>> collect(const RedactOptions& options, Redaction& 
   MUSTER_CHECK_OK(redaction.name());
   for (const Collected& one : all) {  // nothing is written if one of them cannot be redacted
     MUSTER_TRY(const Record record, redacted(one, redaction));
-    if (!isPlainName(record.node))
-      return Error{ErrorCode::kUsage, "its node's name cannot be that of a directory, also once redacted",
-                   one.file.string()};
+    MUSTER_CHECK_OK(checkRedacted(record, one.file));
   }
   return all;
 }

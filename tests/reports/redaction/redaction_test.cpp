@@ -306,6 +306,26 @@ TEST(Redaction, KeepsACommandToRunAgain) {
   EXPECT_EQ(redacted->stages[1].ranks[0].rerun.find("n17"), std::string::npos);
 }
 
+/// A matrix over a path gives case ids that hold the path: they are keys of the evidence, too.
+TEST(Redaction, ReplacesCaseIdsThatAreKeys) {
+  Record record = smallRecord();
+  record.stages[1].log = {"/home/jdoe/data is full"};
+  const std::string id = "loading[directory=/home/jdoe/data]";
+  for (const char* map : {"case_metrics", "case_labels"}) record.stages[1].evidence[map][id] = Json::object();
+  record.stages[1].evidence["case_metrics"][id] = Json::array({"storage.rate"});
+  record.stages[1].evidence["case_labels"][id] = {{"directory", "/home/jdoe/data"}};
+  Redaction redaction(kAll);
+  redaction.collect(record);
+  ASSERT_TRUE(redaction.name().ok());
+  const auto redacted = redaction.apply(record, sha256Hex(""));
+  ASSERT_TRUE(redacted.ok()) << redacted.error().text();
+  EXPECT_EQ(recordText(*redacted).find("jdoe"), std::string::npos);
+  const Json& evidence = redacted->stages[1].evidence;
+  const std::string renamed = "loading[directory=/home/user0001/data]";
+  EXPECT_EQ(evidence["case_metrics"][renamed], Json::array({"storage.rate"}));
+  EXPECT_EQ(evidence["case_labels"][renamed]["directory"], "/home/user0001/data");
+}
+
 /// The record of the node n17 with this part in its inventory, redacted.
 Result<Record> redactedWith(const std::string& key, const Json& part) {
   Record record = smallRecord();
