@@ -43,10 +43,9 @@ void addJob(const FioJob& job, ImportedFile& file) {
     addLatency(of, labels, one.id, file);
   }
   if (!moved) one.error = "the job moved nothing";
-  if (job.error != 0) {
-    one.error = fmt::format("fio ended it with error {}", job.error);
-    ++file.failures;
-  }
+  if (job.errors > 0) one.error = fmt::format("{} of its operations failed", job.errors);
+  if (job.error != 0) one.error = fmt::format("fio ended it with error {}", job.error);
+  file.failures += job.error != 0 || job.errors > 0 ? 1 : 0;
   file.cases.push_back(std::move(one));
 }
 
@@ -63,8 +62,8 @@ Result<ImportedFile> readFio(const Source& source) {
   if (file.cases.empty()) file.cases.push_back({"fio", {}, {}, {}, "the file holds no job"});
   file.limits = "errors of operations, and no rate";
   file.verdict = file.failures > 0 ? ToolVerdict::kFailed : ToolVerdict::kPassed;
-  file.said = file.failures > 0 ? fmt::format("{} jobs ended with an error", file.failures)
-                                : "every job ended without an error";
+  file.said = file.failures > 0 ? fmt::format("{} of {} jobs had errors", file.failures, output->jobs.size())
+                                : "no job had an error";
   return file;
 }
 

@@ -412,6 +412,8 @@ Result<ImportedFile> readOcp(const Source& source) {
   file.verdict = stream.result == "PASS"   ? ToolVerdict::kPassed
                  : stream.result == "FAIL" ? ToolVerdict::kFailed
                                            : ToolVerdict::kNone;
+  // The run as a whole may fail where no diagnosis does: the tool's word counts.
+  if (file.verdict == ToolVerdict::kFailed) file.failures = std::max(file.failures, 1);
   return file;
 }
 

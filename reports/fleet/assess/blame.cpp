@@ -332,11 +332,12 @@ Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) c
     return blame;
   }
   Blame blame{{}, false, source};
+  std::set<std::string> named;  // a text may name a part many times, but it speaks against it once
   for (const Mention& mention : accused) {
     Suspect part = partOf(mention, d, record);
     if (!mayName(part, d, record)) part = ownPart(d, record);
     blame.own = blame.own || isAbout(part, record.node);
-    if (!mention.interrupted) blame.parts.push_back(std::move(part));
+    if (!mention.interrupted && named.insert(part.name()).second) blame.parts.push_back(std::move(part));
   }
   return blame;
 }

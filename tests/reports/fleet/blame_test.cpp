@@ -420,6 +420,23 @@ TEST(Blame, ANodeThatDidNotArriveWhenAllWereStartedAgainIsNamed) {
   made.expectFirst(fleet, "node n1");
 }
 
+TEST(Blame, ATextSpeaksOnceAgainstANodeThatItNamesManyTimes) {
+  std::vector<std::string> seen;
+  for (const int times : {1, 33}) {
+    GroupFleet made(3);
+    std::string named = GroupFleet::nodeText(1);
+    for (int i = 1; i < times; ++i) named += ", node 1";
+    made.didNotBegin(0, fmt::format("1 of {} nodes did not arrive: {}; look at their runs, or start them",
+                                    made.nodes(), named));
+    const Fleet fleet = made.assess();
+    made.expectFirst(fleet, "node n1");
+    ASSERT_EQ(fleet.suspects.front().beneath.size(), 1u);
+    seen.push_back(fleet.suspects.front().beneath.front());
+  }
+  EXPECT_THAT(seen[0], HasSubstr("seen in "));
+  EXPECT_EQ(seen[1], seen[0]);
+}
+
 TEST(Blame, NodesThatSayThatTheyWereStoppedAreBelievedBeforeNodeZeroThatLostThemAll) {
   GroupFleet made(3);
   made.endBy("");

@@ -365,6 +365,16 @@ TEST(ImportFio, FailedAndEmptyJobsAreErrors) {
               HasSubstr("3 were dropped"));
 }
 
+TEST(ImportFio, OperationsThatFailedInAJobThatWentOnAreAnError) {
+  const std::string text = changed(fioJson(), "\"error\": 0", "\"error\": 0, \"total_err\": 37");
+  const ImportedFile file = imported(text);
+  EXPECT_EQ(file.cases.at(0).error, "37 of its operations failed");
+  EXPECT_EQ(file.failures, 1);
+  EXPECT_EQ(file.verdict, ToolVerdict::kFailed);
+  EXPECT_EQ(file.said, "1 of 1 jobs had errors");
+  EXPECT_EQ(imported(fioJson()).failures, 0);
+}
+
 TEST(ImportFio, DamageIsRefusedWithItsPlace) {
   EXPECT_THAT(refusal(fioJson("\"fast\"")), HasSubstr("jobs[0].read.bw_bytes"));
   EXPECT_THAT(refusal(fioJson("\"nan\"")), HasSubstr("jobs[0].read: holds a number that is none"));

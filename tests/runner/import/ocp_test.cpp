@@ -49,6 +49,18 @@ TEST(ImportOcp, StepsOfOtherProgramsCountByTheirDiagnoses) {
   EXPECT_THAT(file.notes, ElementsAre("1:gemm: 1 values without Muster's metadata were left out"));
 }
 
+TEST(ImportOcp, ARunThatFailedIsAFailureWhateverItsDiagnosesSay) {
+  const std::string failed = ocpRun(R"("testRunEnd": {"status": "COMPLETE", "result": "FAIL"})");
+  for (const std::vector<std::string>& inner : {ocpSeries(), with(ocpSeries(), ocpDiagnosis("PASS"))}) {
+    const ImportedFile file = imported(ocpStream(ocpArtifacts(inner, failed)));
+    EXPECT_EQ(file.failures, 1);
+    EXPECT_EQ(file.verdict, ToolVerdict::kFailed);
+  }
+  const auto both = imported(ocpStream(ocpArtifacts(with(ocpSeries(), ocpDiagnosis("FAIL")), failed)));
+  EXPECT_EQ(both.failures, 1) << "its diagnosis says already what failed";
+  EXPECT_EQ(imported(ocpStream(ocpArtifacts(ocpSeries()))).failures, 0);
+}
+
 std::string errorOf(const std::vector<std::string>& artifacts) {
   const ImportedFile file = imported(ocpStream(artifacts));
   for (const ImportedCase& one : file.cases)
