@@ -73,10 +73,10 @@ void FleetClauses::add(const std::string& node, const std::vector<Record>& recor
                        const std::vector<Record>& repeated) {
   std::vector<ClauseMatrix> matrices, before;
   for (const Record& record : repeated) before.push_back(clauseMatrix(requirements_, record));
-  std::vector<const Group*> groups;
+  std::vector<Member> groups;
   for (const Record& record : records) {
     matrices.push_back(clauseMatrix(requirements_, record));
-    for (const Group* group : addGroups(record)) groups.push_back(group);
+    for (const Member& member : addGroups(record)) groups.push_back(member);
     for (const StageRecord& stage : record.stages)
       if (!isOwnStage(stage.name))
         (contains(matrices.back().stagesWithout, stage.name) ? stages_ : used_).insert(stage.name);
@@ -88,22 +88,23 @@ void FleetClauses::addUnreadable(const std::string& node, const std::string& why
   unreadable_[node] = "its record cannot be read for the clauses: " + printable(why, 300);
 }
 
-std::vector<const FleetClauses::Group*> FleetClauses::addGroups(const Record& record) {
+std::vector<FleetClauses::Member> FleetClauses::addGroups(const Record& record) {
   const auto id = record.launcher.is_object() ? record.launcher.find("fleet_id") : record.launcher.end();
   const std::string run = id != record.launcher.end() && id->is_string() ? id->get<std::string>() : "";
-  std::vector<const Group*> groups;
+  std::vector<Member> groups;
   for (const StageRecord& stage : record.stages) {
     if (stage.scope != Scope::kCluster || stage.state != StageState::kRan || !stage.group.is_object())
       continue;
     const auto text = [&](const char* key) { return stage.group.value(key, Json()).dump(); };
-    const GroupKey key = {run, stage.name, text("nodes") + " nodes, ranks: " + text("world_size")};
+    const GroupKey key = {run, stage.name,
+                          text("id") + " " + text("nodes") + " nodes, ranks: " + text("world_size")};
     Group& group = groups_.try_emplace(key).first->second;
     group.missed.resize(clauses_.size());
-    const Json first = stage.group.value("first_rank", Json());
-    if (!first.is_number_integer() || !group.firstRanks.insert(first.get<int64_t>()).second)
-      group.ambiguous = true;
-    if (first == 0) addTogether(sharedPart(stage), group);
-    groups.push_back(&group);
+    const Json nodes = stage.group.value("nodes", Json());  // the run's first ones
+    if (!nodes.is_number_integer() || record.nodeRank >= nodes.get<int64_t>()) continue;
+    ++group.members[record.nodeRank];
+    if (record.nodeRank == 0) addTogether(sharedPart(stage), group);
+    groups.push_back({&group, record.nodeRank});
   }
   return groups;
 }
@@ -123,7 +124,7 @@ void FleetClauses::addTogether(const StageRecord& stage, Group& group) const {
 void FleetClauses::addClause(FleetClause& clause, const std::string& node,
                              const std::vector<ClauseMatrix>& matrices,
                              const std::vector<ClauseMatrix>& before, size_t index,
-                             const std::vector<const Group*>& groups) {
+                             const std::vector<Member>& groups) {
   const auto missed = [index](const ClauseMatrix& matrix) { return matrix.clauses[index].isMissed(); };
   own_.push_back({index, node, missingIn(matrices, clause.clause, index),
                   std::any_of(matrices.begin(), matrices.end(), missed) ||
@@ -146,8 +147,12 @@ void FleetClauses::finish() {
 }
 
 void FleetClauses::settle(OwnEvidence& own) {
-  for (const Group* group : own.groups) {
-    if (group->ambiguous) continue;
+  for (const auto& [group, rank] : own.groups) {
+    const auto isOne = [&members = group->members](int node) {
+      const auto at = members.find(node);
+      return at != members.end() && at->second == 1;
+    };
+    if (!isOne(0) || !isOne(rank)) continue;
     const auto& shown = group->missed[own.clause];
     std::erase_if(own.missing, [&](const std::string& name) {
       const auto at = shown.find(name);

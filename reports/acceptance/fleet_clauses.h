@@ -53,10 +53,15 @@ class FleetClauses {
   using GroupKey = std::tuple<std::string, std::string, std::string>;  ///< run of the fleet, stage, size
   /// What the nodes of one group measured together in a cluster-scope stage.
   struct Group {
-    std::set<int64_t> firstRanks;  ///< of its nodes
-    bool ambiguous = false;        ///< two nodes have the same: these are several groups
+    /// Its nodes by rank, and how many records say so. That of node 0 holds what all measured; two with one
+    /// rank are of several groups, or one of them is none of it.
+    std::map<int, size_t> members;
     /// For each clause, by metric or stage: whether a limit was missed.
     std::vector<std::map<std::string, bool>> missed{};
+  };
+  struct Member {
+    const Group* group;
+    int rank;  ///< of the node in its run
   };
   /// What one node shows of a clause itself.
   struct OwnEvidence {
@@ -64,15 +69,14 @@ class FleetClauses {
     std::string node;
     std::set<std::string> missing;  ///< metrics or stages
     bool missed;                    ///< a limit
-    std::vector<const Group*> groups;
+    std::vector<Member> groups;
   };
 
-  std::vector<const Group*> addGroups(const Record& record);
+  std::vector<Member> addGroups(const Record& record);
   void addTogether(const StageRecord& stage, Group& group) const;
   void settle(OwnEvidence& own);
   void addClause(FleetClause& clause, const std::string& node, const std::vector<ClauseMatrix>& matrices,
-                 const std::vector<ClauseMatrix>& before, size_t index,
-                 const std::vector<const Group*>& groups);
+                 const std::vector<ClauseMatrix>& before, size_t index, const std::vector<Member>& groups);
 
   Requirements requirements_;
   std::vector<FleetClause> clauses_;

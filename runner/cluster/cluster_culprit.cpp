@@ -134,6 +134,14 @@ Culprit stoppedOrStuck(const std::vector<NodeReport>& nodes) {
   });
 }
 
+/// Whether more than one node says that a rank is behind: its own, or two others. One could make it up.
+bool isVouchedFor(const Place& behind, const std::vector<Place>& all) {
+  std::set<const NodeReport*> ahead;
+  for (const Place& place : all)
+    if (place.rank->casesEnded > behind.rank->casesEnded) ahead.insert(place.node);
+  return ahead.contains(behind.node) || ahead.size() > 1;
+}
+
 /// A rank that is cases behind all others, or at work while all others wait.
 Culprit straggler(const std::vector<NodeReport>& nodes) {
   const std::vector<Place> all = allRanks(nodes);
@@ -143,7 +151,7 @@ Culprit straggler(const std::vector<NodeReport>& nodes) {
   const int most = std::max_element(all.begin(), all.end(), byCases)->rank->casesEnded;
   for (const Place& place : all)
     if (place.rank->casesEnded < most) behind.push_back(place);
-  if (behind.size() == 1)
+  if (behind.size() == 1 && isVouchedFor(behind[0], all))
     return {fmt::format("{} is behind: it ended {} cases where all others ended {}", nameOf(behind[0]),
                         behind[0].rank->casesEnded, most),
             {behind[0].rank->rank}};

@@ -193,7 +193,7 @@ struct Record {
   Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;
   std::vector<std::string> reasons;
-  std::string fileSha256;  ///< of the file that readRecord() took it from; empty: it is from no file
+  std::string fileSha256;  ///< of the text that it was read from; empty: it was made otherwise
   std::string mac;         ///< by its node's key (record_mac.h); empty: it was written without one
 };
 

@@ -424,14 +424,14 @@ Result<Record> recordFromJson(const Json& json) {
 
 Result<Record> uncheckedRecord(const std::string& text) {
   MUSTER_TRY(Json json, parseJson(text));
-  return consume(json);
+  MUSTER_TRY(Record record, consume(json));
+  record.fileSha256 = sha256Hex(text);
+  return record;
 }
 
 Result<Record> readRecord(const std::filesystem::path& path) {
   MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
-  MUSTER_TRY(Record record, checked(uncheckedRecord(text)).context("reading record " + path.string()));
-  record.fileSha256 = sha256Hex(text);
-  return record;
+  return checked(uncheckedRecord(text)).context("reading record " + path.string());
 }
 
 }  // namespace muster

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
+#include "runner/core/text.h"
 #include "tests/e2e/fleet_run.h"
 
 namespace muster::testing {
@@ -118,8 +120,36 @@ TEST_F(FleetRelative, AFleetForEachPartIsNoneOfAll) {
   }
   const auto result = verify();
   EXPECT_EQ(result.exitCode, 3) << result.out;
-  EXPECT_THAT(result.out, HasSubstr("no fleet of this directory holds all of sim-node-0000, sim-node-0001, "
-                                    "sim-node-0002, sim-node-0003"));
+  EXPECT_THAT(result.out, HasSubstr("no fleet counts them together with all nodes that ran the same plan"));
+}
+
+TEST_F(FleetRelative, AFleetOfEarlierRecordsIsNoneOfLaterOnes) {
+  run("april", 1);
+  run("may", 0.92);
+  const fs::path all = records();
+  for (const auto& [part, nodes] : std::map<std::string, std::vector<std::string>>{
+           {"april", {"sim-node-0000", "sim-node-0001", kSlow, "sim-node-0003"}},
+           {"may-a", {"sim-node-0000", "sim-node-0001", "sim-node-0003"}},
+           {"may-b", {kSlow}}}) {
+    fs::create_directories(all / part);
+    for (const std::string& node : nodes)
+      fs::copy(run_.path() / part.substr(0, part.find('-')) / node, all / part / node,
+               fs::copy_options::recursive);
+    runMuster(
+        {"fleet", (all / part).string(), "--expect", run_.write("nodes.txt", join(nodes, "\n")).string()});
+  }
+  EXPECT_THAT(verify().out,
+              AllOf(HasSubstr("may-a/sim-node-0000/record.json"), Not(HasSubstr("OPEN     limits     april")),
+                    HasSubstr("no fleet counts them together")));
+}
+
+TEST_F(FleetRelative, ADeliveryOfAPartOfItsRunIsLeftOpen) {
+  run("run", 1);
+  fs::remove_all(fs::path(records()) / "sim-node-0003");
+  ASSERT_EQ(judge("sim-node-[0000-0002]\n").exitCode, 0);
+  const auto result = verify();
+  EXPECT_EQ(result.exitCode, 3) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("their run had more nodes than the fleet has"));
 }
 
 TEST_F(FleetRelative, AnOwnWaiverOfSuchALimitMustBeAgreedTo) {
@@ -169,7 +199,9 @@ TEST_F(FleetRelative, ANodeIsNotAcceptedByRunningAgain) {
   fs::remove_all(fs::path(records()) / kSlow);
   EXPECT_EQ(judge().exitCode, 0) << "moved away";
   fs::copy(run_.path() / "again" / kSlow, fs::path(records()) / "once-more", fs::copy_options::recursive);
-  EXPECT_EQ(judge().exitCode, 0) << "both are well";
+  const auto both = judge();
+  EXPECT_EQ(both.exitCode, 0) << "both are well";
+  EXPECT_THAT(both.out, HasSubstr("retry/record.json: a copy of once-more/record.json"));
   EXPECT_EQ(verify().exitCode, 0);
 }
 

@@ -82,7 +82,8 @@ class CoverageMaker {
       std::set<std::string> nodes;
       double last = 0;
       const NodeSummary* example = nullptr;
-      std::map<std::string, size_t> names;  ///< of the plan: free text, which one record must not choose
+      /// Of the plan, by the nodes that say so: free text, which one of them must not choose.
+      std::map<std::string, std::set<std::string>> names;
     };
     std::map<std::string, Votes> votes;
     for (const NodeSummary& node : records_.nodes) {
@@ -93,7 +94,7 @@ class CoverageMaker {
       v.nodes.insert(node.node);
       v.last = std::max(v.last, node.started);
       v.example = &node;
-      ++v.names[node.planName];
+      v.names[node.planName].insert(node.node);
     }
     const auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) {
       return std::pair(a.second.nodes.size(), a.second.last) <
@@ -106,7 +107,7 @@ class CoverageMaker {
     const NodeSummary& example = *best->second.example;
     const auto& names = best->second.names;
     made_.run.planName = std::max_element(names.begin(), names.end(), [](const auto& a, const auto& b) {
-                           return a.second < b.second;
+                           return a.second.size() < b.second.size();
                          })->first;
     made_.run.planSha256 = example.planSha256;
     made_.run.overrides = example.overrides;

@@ -102,6 +102,7 @@ bool isSameWithoutAnother(const Judging& of, const Entry& entry, bool met) {
 /// it misses without that record too, and a slow one does not pass by a record that was forged to be as slow.
 std::string whyUncertain(const Judging& of, const Entry& entry, bool met) {
   const size_t nodes = of.bounds.nodes;
+  if (nodes == 1) return "no other node of its SKU was measured";
   if (!met && nodes == 2)
     return "two nodes differ, and nothing tells which of their records is right: three or more are needed";
   if (nodes < kFewestNodes || isSameWithoutAnother(of, entry, met)) return "";
@@ -110,7 +111,6 @@ std::string whyUncertain(const Judging& of, const Entry& entry, bool met) {
 }
 
 Judged judgeOne(const Judging& of, const Entry& entry) {
-  // With no peer at all a fleet of one device has nothing to compare with: it is told, and no pass.
   const Expectation& e = of.key.expectation;
   const std::string& unit = of.measured.unit;
   const double observed = entry.verdict->observed;

@@ -107,6 +107,15 @@ std::map<int, std::string> separateRuns(const FleetRecords& records, const Fleet
   return texts;
 }
 
+/// The most nodes of a run with a stage over several nodes, where the fleet expects fewer; 0: it does not.
+size_t nodesLeftOut(const FleetRecords& records, const FleetNodes& nodes) {
+  size_t most = 0;
+  for (const uint32_t stage : clusterStages(records, nodes))
+    for (const FleetNode& node : nodes)
+      most = std::max(most, static_cast<size_t>(nodesMet(records, node, stage)));
+  return most > nodes.size() ? most : 0;
+}
+
 /// Nodes that met in several groups of the same size: as separateRuns().
 std::vector<std::string> mixedGroups(const FleetRecords& records, const FleetNodes& nodes) {
   std::vector<std::string> reasons;
@@ -136,6 +145,10 @@ GroupGaps findGroupGaps(const FleetRecords& records, const FleetOptions& options
   GroupGaps gaps;
   for (auto& [size, text] : separateRuns(records, nodes))
     (size == 1 || !options.manyRuns ? gaps.reasons : gaps.notes).push_back(std::move(text));
+  if (const size_t ran = nodesLeftOut(records, nodes); ran > 0)
+    gaps.notes.push_back(
+        fmt::format("a run had {} nodes, of which {} are expected here: nothing is said of the others", ran,
+                    nodes.size()));
   if (options.manyRuns) return gaps;
   for (std::vector<std::string> more :
        {unreportedGroups(records, nodes), missingGroups(records, nodes), mixedGroups(records, nodes)})

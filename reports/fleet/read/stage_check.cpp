@@ -3,6 +3,8 @@
 #include "reports/fleet/read/stage_check.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "runner/record/record_check.h"
 
@@ -15,19 +17,20 @@ std::vector<std::string> stagesOf(const NodeSummary& node, const FleetNames& nam
   return found;
 }
 
-/// For each plan of the records: its stages, as they are known or as most records have them. Of as many, the
+/// For each plan of the records: its stages, as they are known or as most nodes have them. Of as many, the
 /// longer list.
 PlanStages stagesByPlan(const FleetRecords& records, PlanStages known) {
-  std::map<std::string, std::map<std::vector<std::string>, size_t>> votes;
+  std::map<std::string, std::map<std::vector<std::string>, std::set<std::string>>> votes;
   for (const NodeSummary& node : records.nodes)
-    if (!known.contains(node.planSha256)) ++votes[node.planSha256][stagesOf(node, *records.names)];
+    if (!known.contains(node.planSha256))
+      votes[node.planSha256][stagesOf(node, *records.names)].insert(node.node);
   for (const auto& [plan, lists] : votes) {
     auto& most = known[plan];
     size_t count = 0;
-    for (const auto& [list, times] : lists)
-      if (times > count || (times == count && list.size() > most.size())) {
+    for (const auto& [list, nodes] : lists)
+      if (nodes.size() > count || (nodes.size() == count && list.size() > most.size())) {
         most = list;
-        count = times;
+        count = nodes.size();
       }
     std::erase_if(most, [](const std::string& name) { return isOwnStage(name); });
   }
@@ -49,6 +52,21 @@ void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
     if (!difference.empty())
       records.quarantined.push_back({node.path, node.node, "edited or truncated: " + difference});
     return !difference.empty();
+  });
+  sortByPath(records.quarantined);
+}
+
+void setAsideCopies(FleetRecords& records) {
+  std::map<std::string, std::string> first;  // path by digest
+  for (const NodeSummary& node : records.nodes) {
+    const auto [at, fresh] = first.emplace(node.sha256, node.path);
+    if (!fresh) at->second = std::min(at->second, node.path);
+  }
+  std::erase_if(records.nodes, [&](const NodeSummary& node) {
+    const std::string& kept = first.at(node.sha256);
+    if (kept == node.path) return false;
+    records.quarantined.push_back({node.path, node.node, "a copy of " + kept});
+    return true;
   });
   sortByPath(records.quarantined);
 }

@@ -17,6 +17,9 @@ using PlanStages = std::map<std::string, std::vector<std::string>>;
 /// is not in `stages`, what most of its records hold counts.
 void setAsideIncomplete(FleetRecords& records, const PlanStages& stages);
 
+/// Of files with the same bytes one counts, the first by path: a copy is no second run.
+void setAsideCopies(FleetRecords& records);
+
 /// Moves redacted records whose originals are here to the quarantined: one run counts once, by its original.
 void setAsideRedacted(FleetRecords& records);
 

@@ -72,25 +72,25 @@ class FleetVerification {
   /// Each record that the fleet read must be one of those that were verified on their own. Those that it does
   /// not count, of nodes that nobody expects or of another plan, count by themselves.
   void join(const JudgedFleet& judged, const std::string& folder, FolderResult& result) {
-    const auto own =
-        std::find_if(result.verified.begin(), result.verified.end(),
-                     [&](const VerifiedResult& one) { return one.path == prefix_ + kFleetName; });
-    std::set<size_t> counted;
-    for (const fleet::FleetNode& node : judged.fleet.nodes) {
-      if (!node.records.empty() && own != result.verified.end()) own->members.insert(node.name);
-      counted.insert(node.records.begin(), node.records.end());
-      counted.insert(node.repeated.begin(), node.repeated.end());  // what they missed counts
-    }
-    for (size_t i = 0; i < judged.records.nodes.size(); ++i) {
-      const std::string path = folder + judged.records.nodes[i].path;
-      const auto run = std::find_if(result.verified.begin(), result.verified.end(),
-                                    [&](const VerifiedResult& one) { return one.path == path; });
-      if (run == result.verified.end())
+    for (const fleet::NodeSummary& node : judged.records.nodes) {
+      const std::string path = folder + node.path;
+      if (std::none_of(result.verified.begin(), result.verified.end(),
+                       [&](const VerifiedResult& one) { return one.path == path; }))
         out_.refute(VerifyCheck::kFleet,
                     fmt::format("{}{} counts {}, which was not verified: its name must be {}", prefix_,
                                 kFleetName, path, kRecordName));
-      else if (counted.contains(i))
-        run->inFleet = true;
+    }
+    std::set<std::string> counted, members;
+    for (const fleet::FleetNode& node : judged.fleet.nodes) {
+      if (!node.records.empty()) members.insert(node.name);
+      for (const auto* list : {&node.records, &node.repeated})  // what repeated ones missed counts
+        for (const size_t i : *list) counted.insert(judged.records.nodes[i].sha256);
+    }
+    for (VerifiedResult& one : result.verified) {
+      one.inFleet = one.inFleet || (one.path.starts_with(folder) && counted.contains(one.sha256));
+      if (one.path != prefix_ + kFleetName) continue;
+      one.members = members;
+      one.counted = counted;
     }
     result.concessions = result.concessions ||
                          std::any_of(judged.fleet.waivers.begin(), judged.fleet.waivers.end(),
@@ -140,7 +140,11 @@ class FleetVerification {
     sameBuild_ = build == buildId();
     const auto simulated = json.find("simulated");
     result.simulated = result.simulated || simulated == json.end() || *simulated != Json(false);
-    result.verified.push_back({prefix_ + kFleetName, exitCode, nameOf(acceptance)});
+    VerifiedResult fleet;
+    fleet.path = prefix_ + kFleetName;
+    fleet.exitCode = exitCode;
+    fleet.acceptance = nameOf(acceptance);
+    result.verified.push_back(std::move(fleet));
     Json entry = {{"folder", prefix_}, {"fleet", true}};
     for (const char* key :
          {"acceptance", "exit_code", "simulated", "plan", "fleet_id", "records_sha256", "waivers_sha256"})
@@ -246,10 +250,9 @@ void verifyIdentities(const VerifyTools& tools, const FolderResult& result, Veri
     nodes.back().records = std::move(indices);
   }
   for (const fleet::RecordFinding& finding : fleet::checkIdentities(records, {}, {}, nodes).findings)
-    if (finding.nodes.size() > 1)
-      out.leaveOpen(
-          VerifyCheck::kFleet,
-          finding.text + "; if the machine was given another name between two fleets, verify each alone");
+    out.leaveOpen(
+        VerifyCheck::kFleet,
+        finding.text + "; if the machine was given another name between two fleets, verify each alone");
 }
 
 void verifyFleet(const VerifyTools& tools, const std::string& prefix, Verification& out,

@@ -99,7 +99,8 @@ constexpr std::array<std::pair<const char*, const char*>, 4> kDerivedFiles = {{
     {"fleet.html", kFleetName},
     {kFleetInputsFile, kFleetName},
 }};
-constexpr std::array kReportEndings = {".html", ".htm", ".xhtml", ".mhtml", ".mht", ".svg", ".pdf", ".xml"};
+constexpr std::array kReportEndings = {".html",  ".htm", ".shtml", ".xht", ".xhtml",
+                                       ".mhtml", ".mht", ".svg",   ".pdf", ".xml"};
 constexpr size_t kMostNamed = 5;  ///< files in one line
 
 /// Files beside records and fleets, each of which a reader may take for a result.
@@ -216,8 +217,17 @@ void takeResult(const VerifyTools& tools, const std::string& prefix, const Recor
   const bool compares =
       !undone.empty() || std::any_of(record.stages.begin(), record.stages.end(),
                                      [](const auto& stage) { return stage.scope == Scope::kCluster; });
-  result.verified.push_back({prefix + kRecordName, shown.exitCode, nameOf(shown.acceptance), record.node,
-                             record.plan.sha256, std::move(undone), compares});
+  VerifiedResult one;
+  one.path = prefix + kRecordName;
+  one.exitCode = shown.exitCode;
+  one.acceptance = nameOf(shown.acceptance);
+  one.node = record.node;
+  one.sha256 = record.fileSha256;
+  one.plan = record.plan.sha256;
+  one.nodeCount = record.nodeCount;
+  one.undone = std::move(undone);
+  one.compares = compares;
+  result.verified.push_back(std::move(one));
   result.results.push_back(resultOf(shown, prefix));
 }
 
@@ -238,25 +248,39 @@ void verifyJoined(const FolderResult& result, Verification& out) {
                     devicesText(undone), example));
 }
 
-/// Leaves open where no fleet of the directory holds all nodes of a plan that compares or connects them: each
-/// part of a cluster may be well by itself.
+/// Leaves open records of a plan that compares or connects nodes, where no fleet that counts them holds all
+/// nodes that the directory has of that plan, or that their run had: each part of a cluster may be well by
+/// itself.
 void verifyWhole(const FolderResult& result, Verification& out) {
   std::map<std::string, std::set<std::string>> nodes;  // by plan
   for (const VerifiedResult& one : result.verified)
     if (one.compares) nodes[one.plan].insert(one.node);
-  for (const auto& [plan, all] : nodes) {
-    const auto holdsAll = [&all = all](const VerifiedResult& one) {
-      return std::includes(one.members.begin(), one.members.end(), all.begin(), all.end());
-    };
-    if (all.size() < 2 || std::any_of(result.verified.begin(), result.verified.end(), holdsAll)) continue;
+  std::set<std::string> parts, fewer;
+  for (const VerifiedResult& one : result.verified) {
+    if (!one.compares) continue;
+    const std::set<std::string>& all = nodes.at(one.plan);
+    bool whole = all.size() < 2;
+    size_t together = 1;
+    for (const VerifiedResult& fleet : result.verified) {
+      if (!fleet.counted.contains(one.sha256)) continue;
+      whole = whole || std::includes(fleet.members.begin(), fleet.members.end(), all.begin(), all.end());
+      together = std::max(together, fleet.members.size());
+    }
+    if (!whole) parts.insert(one.path);
+    if (one.inFleet && together < static_cast<size_t>(one.nodeCount)) fewer.insert(one.path);
+  }
+  if (!parts.empty())
     out.leaveOpen(
         VerifyCheck::kLimits,
-        fmt::format(
-            "no fleet of this directory holds all of {}: what connects them, and limits relative to "
-            "the fleet, were not judged over all of them; ask for one fleet, or verify each part alone "
-            "if they are of different times",
-            devicesText({all.begin(), all.end()})));
-  }
+        fmt::format("{}: no fleet counts them together with all nodes that ran the same plan: what connects "
+                    "them, and limits relative to the fleet, were not judged over all; ask for one fleet, or "
+                    "verify each part alone if they are of different times",
+                    devicesText({parts.begin(), parts.end()})));
+  if (!fewer.empty())
+    out.leaveOpen(VerifyCheck::kLimits,
+                  fmt::format("{}: their run had more nodes than the fleet has: ask what became of "
+                              "the others",
+                              devicesText({fewer.begin(), fewer.end()})));
 }
 
 /// The worst of the fleets, and of the runs of which none tells.

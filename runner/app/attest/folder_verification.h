@@ -16,12 +16,19 @@ struct VerifiedResult {
   std::string path;  ///< of its record.json or fleet.json in the directory
   int exitCode = 0;
   std::string acceptance;
-  std::string node{};                 ///< of a run; empty: of a fleet
-  std::string plan{};                 ///< digest of a run's plan
-  std::vector<std::string> undone{};  ///< what only a fleet judges of a run, a line each
-  bool compares = false;              ///< a run with stages of scope cluster, or limits relative to the fleet
-  bool inFleet = false;               ///< a fleet counts it together with others: the fleet's result counts
-  std::set<std::string> members{};    ///< nodes that a fleet counts
+  bool inFleet = false;  ///< of a run: a fleet counts it together with others, and the fleet's result counts
+
+  // Of a run.
+  std::string node;                 ///< empty: this is a fleet
+  std::string sha256;               ///< of the record
+  std::string plan;                 ///< digest of the plan
+  int nodeCount = 1;                ///< nodes that the run had
+  std::vector<std::string> undone;  ///< what only a fleet judges, a line each
+  bool compares = false;            ///< it has stages of scope cluster, or limits relative to the fleet
+
+  // Of a fleet.
+  std::set<std::string> members;  ///< nodes with a record that counts
+  std::set<std::string> counted;  ///< digests of the records that count
 };
 
 /// What a directory comes to.

@@ -295,8 +295,9 @@ Result<JudgedFleet> judgeRead(FleetInputs inputs, fleet::FleetRecords records) {
   wanted.at = inputs.at;
   judged.inputs = std::move(inputs);
   judged.records = std::move(records);
+  fleet::setAsideCopies(judged.records);
   setAsideLater(judged.records, judged.inputs.at);
-  setAsideIncomplete(judged.records);
+  setAsideIncomplete(judged.records, wanted.planSha256);
   fleet::setAsideRedacted(judged.records);
   noteRedacted(judged.records, wanted);
   readProfiles(judged.records, wanted);

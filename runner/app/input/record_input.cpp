@@ -119,10 +119,14 @@ double childSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// The plans that records hold, those of the most records first: their digests and places in the table.
-std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecords& records) {
+/// The plans that records hold, the wanted one first, then those of the most nodes: their digests and places
+/// in the table.
+std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecords& records,
+                                                         const std::string& wanted) {
+  std::map<std::string, std::set<std::string>> nodes;
+  for (const fleet::NodeSummary& node : records.nodes) nodes[node.planSha256].insert(node.node);
   std::map<std::string, size_t> uses;
-  for (const fleet::NodeSummary& node : records.nodes) ++uses[node.planSha256];
+  for (const auto& [plan, names] : nodes) uses[plan] = plan == wanted ? SIZE_MAX : names.size();
   const auto& table = records.names->plans;
   std::vector<std::pair<std::string, uint32_t>> plans;
   for (uint32_t i = 0; i < table.size(); ++i) plans.emplace_back(table.textOf(i), i);
@@ -134,11 +138,11 @@ std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecor
 
 }  // namespace
 
-void setAsideIncomplete(fleet::FleetRecords& records, double planSeconds) {
+void setAsideIncomplete(fleet::FleetRecords& records, const std::string& wantedPlan, double planSeconds) {
   fleet::PlanStages stages;
   std::set<std::string> left;
   const double begin = childSeconds();
-  for (const auto& [digest, place] : plansByUse(records)) {
+  for (const auto& [digest, place] : plansByUse(records, wantedPlan)) {
     if (childSeconds() - begin > planSeconds)
       left.insert(digest);
     else if (auto names = stagesIn(records.names->plans[place]); !names.empty())

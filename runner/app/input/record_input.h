@@ -30,8 +30,10 @@ Status checkUnchanged(const Record& record, const std::string& sha256, const std
 Result<std::vector<std::filesystem::path>> recordFilesAt(const std::filesystem::path& path);
 
 /// Moves the records that lack a stage of their plan to the quarantined. Lua plans are programs: once they
-/// took `planSeconds` of CPU time together, the records of the other plans are set aside too; those of the
-/// plan that most records hold are looked at first. The calling process must have one thread.
-void setAsideIncomplete(fleet::FleetRecords& records, double planSeconds = 6);
+/// took `planSeconds` of CPU time together, the records of the other plans are set aside too. The plan with
+/// the digest `wantedPlan` is looked at first, then those of the most nodes. The calling process must have
+/// one thread.
+void setAsideIncomplete(fleet::FleetRecords& records, const std::string& wantedPlan = "",
+                        double planSeconds = 6);
 
 }  // namespace muster

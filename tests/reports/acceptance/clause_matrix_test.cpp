@@ -241,6 +241,7 @@ Record memberOf(int nodes, int position, const std::vector<std::string>& shared,
     stage.group = {
         {"world_size", nodes * 8}, {"first_rank", position * 8}, {"nodes", nodes}, {"culprit", ""}};
     stage.evidence["leader_metrics"] = shared;
+    record.nodeRank = position;
     if (position > 0) stage.verdicts.clear();
   }
   return record;
@@ -265,9 +266,11 @@ TEST(FleetClauses, TakeWhatAGroupMeasuredTogetherAsEvidenceForAllOfIt) {
 TEST(FleetClauses, TakeWhatAGroupMeasuredFromItsFirstNodeAlone) {
   const std::vector<std::string> shared = {"compute.gemm_throughput"};
   Record lies = memberOf(3, 1, shared);
-  for (StageRecord& stage : lies.stages)
-    if (stage.name == "gemm")
-      stage.verdicts = stageNamed(memberOf(3, 0, shared, Outcome::kWarn), "gemm").verdicts;
+  for (StageRecord& stage : lies.stages) {
+    if (stage.name != "gemm") continue;
+    stage.group["first_rank"] = 0;
+    stage.verdicts = stageNamed(memberOf(3, 0, shared, Outcome::kWarn), "gemm").verdicts;
+  }
   FleetClauses clauses(oneClause(kGemm));
   clauses.add("n0", {memberOf(3, 0, shared)});
   clauses.add("n1", {lies});

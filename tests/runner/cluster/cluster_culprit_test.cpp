@@ -166,6 +166,14 @@ TEST(CulpritAtDeadline, IsTheOneRankThatIsCasesBehind) {
             "rank 3 (gpu0 of node 3 (n3)) is behind: it ended 4 cases where all others ended 5");
 }
 
+/// A node may make up how far its own ranks are.
+TEST(CulpritAtDeadline, IsNoRankThatOneOtherNodeAloneSaysIsBehind) {
+  auto nodes = healthy(2);
+  nodes[0].ranks[0].casesEnded = 1;
+  nodes[1].ranks[0].casesEnded = 50;
+  EXPECT_THAT(culpritAtDeadline(nodes).text, ::testing::StartsWith("no faulty component found"));
+}
+
 TEST(CulpritAtDeadline, IsTheOneRankAtWorkWhileAllOthersWait) {
   auto nodes = healthy(4);
   nodes[1].ranks[0].active = 0.97;
