@@ -591,6 +591,43 @@ expires = "2099-12-31"
   EXPECT_THAT(agreed.out, HasSubstr("VERIFIED: accepted with concessions, SIMULATED"));
   expectRefuted(verify(run, byKey() + std::vector<std::string>{"--waivers", planFile()}),
                 "agreed was sha256");
+  EXPECT_EQ(
+      verify(run, byKey() + std::vector<std::string>{"--waivers", planFile(), "--waivers", waivers}).exitCode,
+      0)
+      << "one of several";
+}
+
+TEST_F(Attest, LeavesOpenAProfileThatTheSupplierChose) {
+  std::string own = readWhole(plan("skus/h100-sxm5-80gb.toml"));
+  own.replace(own.find("h100-sxm5-80gb"), 14, "mine");
+  copyIncluded("skus", dir_.path() / "skus");
+  const std::string profile = dir_.write("skus/mine.toml", own).string();
+  ASSERT_EQ(simulate("h100x8-healthy", "mine", {"--skus", (dir_.path() / "skus").string(), "--sku", "mine"})
+                .exitCode,
+            0);
+  const std::string run = made("mine");
+  ASSERT_EQ(sign(run).exitCode, 0);
+  const auto result = verify(run, byKey() + std::vector<std::string>{"--plan", planFile()});
+  EXPECT_EQ(result.exitCode, 3) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("the run used profile mine (sha256 "));
+  EXPECT_THAT(result.out, HasSubstr("call for h100-sxm5-80gb: give the promised one with --sku"));
+  EXPECT_EQ(verify(run, byKey() + std::vector<std::string>{"--sku", profile}).exitCode, 0) << "it was agreed";
+}
+
+/// Its pages have the commands that resume the run, with the path that the folder had.
+TEST_F(Attest, LeavesOpenAFleetWithAnInterruptedRun) {
+  const std::string fleet = fleetOf("healthy");
+  const fs::path interrupted = fs::path(fleet) / "n1";
+  fs::create_directories(interrupted);
+  fs::copy(made("healthy") + "/journal.jsonl", interrupted / "journal.jsonl");
+  const auto nodes = dir_.write("two.txt", "sim-node-[0000-0001]\n").string();
+  ASSERT_EQ(runMuster({"fleet", fleet, "--expect", nodes}).exitCode, 3);
+  ASSERT_EQ(sign(fleet).exitCode, 0);
+  const std::string moved = (dir_.path() / "moved").string();
+  fs::rename(fleet, moved);
+  const auto result = verify(moved, byKey());
+  EXPECT_EQ(result.exitCode, 3) << result.out;
+  EXPECT_THAT(result.out, Not(HasSubstr("REFUTED")));
 }
 
 TEST_F(Attest, DerivesASweepOverNodesAgain) {

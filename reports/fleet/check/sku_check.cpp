@@ -67,8 +67,9 @@ class SkuCheck {
     return planSku_;
   }
 
-  /// The SKU that the plan, or `--set sku=NAME`, names; empty where no node is of it: --sku took its place.
-  [[nodiscard]] std::string planSku() const {
+  /// The SKU that the plan, or `--set sku=NAME`, names; empty where no node is of it: --sku took its place,
+  /// which is noted.
+  [[nodiscard]] std::string planSku() {
     std::string sku;
     if (const auto at = options_.planSkus.find(run_.planSha256); at != options_.planSkus.end())
       sku = at->second;
@@ -77,6 +78,9 @@ class SkuCheck {
     const bool used = std::any_of(nodes_.begin(), nodes_.end(), [&](const FleetNode& node) {
       return !node.records.empty() && node.sku == sku;
     });
+    if (!used && !sku.empty() && sku != "auto")
+      checks_.notes.push_back(fmt::format(
+          "the plan names SKU {}, and no node was judged by it: --sku took its place", printable(sku, 80)));
     return used ? sku : "";
   }
 

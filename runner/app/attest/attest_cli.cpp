@@ -70,8 +70,9 @@ CLI::App* addVerify(CLI::App& app, VerifyOptions& o) {
   verify->add_option("--sku", o.profiles, "your copy of the SKU profile that was promised; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  verify->add_option("--waivers", o.waivers, "your copy of the waivers that you agreed to")
-      ->type_name("FILE");
+  verify->add_option("--waivers", o.waivers, "your copy of waivers that you agreed to; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   verify
       ->add_option("--requirements", o.requirements,
                    "your copy of the requirements that were promised; each result must be judged by them")

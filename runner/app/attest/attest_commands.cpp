@@ -5,6 +5,7 @@
 #include "reports/acceptance/requirements.h"
 #include "runner/app/attest/attest_options.h"
 #include "runner/app/attest/folder_verification.h"
+#include "runner/app/input/plan_input.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
@@ -32,9 +33,9 @@ Result<Promise> promiseOf(const VerifyOptions& options) {
     MUSTER_TRY(const Profile profile, loadProfile(path, nullptr, {tree.plans / "skus"}));
     promise.profileSha256[profile.name] = profile.sha256;
   }
-  if (!options.waivers.empty()) {
-    MUSTER_TRY(const std::string text, readFile(options.waivers));
-    promise.waiversSha256 = sha256Hex(text);
+  for (const fs::path& path : options.waivers) {
+    MUSTER_TRY(const std::string text, readFile(path));
+    promise.waiversSha256.insert(sha256Hex(text));
   }
   if (!options.requirements.empty()) {
     MUSTER_TRY(const Requirements requirements, readRequirements(options.requirements));
@@ -111,7 +112,8 @@ Result<int> signCommand(const SignOptions& options) {
   MUSTER_TRY(const Folder folder, Folder::open(options.folder));
   MUSTER_TRY(const FolderList files, folder.list());
   Verification found;
-  const FolderResult result = verifyContent({folder, files, tree, catalog, {}}, found);
+  MUSTER_TRY(const auto profiles, allProfiles(tree, {}, &catalog));
+  const FolderResult result = verifyContent({folder, files, tree, catalog, {}, profiles}, found);
   MUSTER_CHECK_OK(requireSound(found, options.folder));
   MUSTER_TRY(const attest::Statement statement, attest::statementOf(folder, files, result.results));
   if (const std::string changed = folder.changedSince(files); !changed.empty())
@@ -138,7 +140,8 @@ Result<int> verifyCommand(const VerifyOptions& options) {
   MUSTER_TRY(const Folder folder, Folder::open(options.folder));
   MUSTER_TRY(const FolderList files, folder.list());
   Verification found;
-  const VerifyTools tools{folder, files, tree, catalog, promise};
+  MUSTER_TRY(const auto profiles, allProfiles(tree, {}, &catalog));
+  const VerifyTools tools{folder, files, tree, catalog, promise, profiles};
   const FolderResult result = verifyContent(tools, found);
   verifySignature(tools, keys, result.results, found);
   if (const std::string changed = folder.changedSince(files); !changed.empty())

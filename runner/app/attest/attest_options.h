@@ -24,7 +24,7 @@ struct VerifyOptions {
   std::vector<std::filesystem::path> keys;  ///< public keys that all must have signed; empty: none is known
   std::filesystem::path plan;               ///< the plan that was promised; empty: the record's own
   std::vector<std::filesystem::path> profiles;  ///< the profiles that were promised; empty: the records' own
-  std::filesystem::path waivers;                ///< the waivers that were agreed; empty: none
+  std::vector<std::filesystem::path> waivers;   ///< those that were agreed; empty: none
   std::filesystem::path requirements;           ///< the requirements that were promised; empty: any, or none
   std::vector<std::filesystem::path> pluginFolders;
   bool json = false;

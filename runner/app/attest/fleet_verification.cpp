@@ -154,6 +154,7 @@ class FleetVerification {
 
   /// Whether the fleet's files come from these records, read without Slurm or a key.
   bool compare(const std::string& kept, JudgedFleet& judged, const std::string& recordsAt) {
+    interrupted_ = !judged.records.interruptedRuns.empty();
     auto document = documentsIn(tools_, prefix_);
     if (!document.ok()) return refuted(VerifyCheck::kReports, document.error());
     fleet::PageExtras extras{recordsAt, *std::move(document), {}};
@@ -195,7 +196,10 @@ class FleetVerification {
   /// Slurm or a key refused. False.
   bool differs(const std::string& name, const std::string& what) {
     if (witnessed_) return false;
-    if (sameBuild_)
+    if (interrupted_)
+      leaveOpen(fmt::format("{}: {}; it has commands that resume interrupted runs, by where they lay then",
+                            name, what));
+    else if (sameBuild_)
       out_.refute(VerifyCheck::kFleet, prefix_ + name + ": " + what);
     else
       leaveOpen(fmt::format("{}: {}; another build of Muster wrote it", name, what));
@@ -217,6 +221,7 @@ class FleetVerification {
   Verification& out_;
   bool sameBuild_ = true;
   bool witnessed_ = false;
+  bool interrupted_ = false;
 };
 
 }  // namespace

@@ -124,12 +124,38 @@ class RunVerification {
         return leaveOpen(VerifyCheck::kLimits, "its profile cannot be read: " + parsed.error().text());
       profile = *std::move(parsed);
     }
+    if (tools_.promise.profileSha256.empty()) verifyOwnProfile(record, outcome.plan->sku);
     const auto differences =
         limitDifferences(record, *outcome.plan, profile ? &*profile : nullptr, tools_.catalog);
     for (const std::string& line : differences) differ(VerifyCheck::kLimits, line, record);
     if (differences.empty())
       out_.tell(VerifyCheck::kLimits,
                 named("tests, parameters and limits derived again from plan and profile"));
+  }
+
+  /// Without the customer's copy the profile must be the one that this installation has for such devices:
+  /// `--sku` can take the place of the plan's.
+  void verifyOwnProfile(const Record& record, const std::string& planned) {
+    if (record.profile.name.empty()) return;
+    NodeInventory inventory;
+    inventory.facts = record.inventory;
+    const bool automatic = record.simulated && planned == "host";  // a plan for CPUs on a scenario's GPUs
+    const auto choice = chooseSku(tools_.profiles, automatic ? "auto" : planned, inventory.devices());
+    const Profile* own = choice.ok() ? choice->profile : nullptr;
+    const std::string used =
+        fmt::format("profile {} (sha256 {})", record.profile.name, record.profile.sha256);
+    if (own == nullptr || own->name != record.profile.name)
+      leaveOpen(
+          VerifyCheck::kLimits,
+          fmt::format(
+              "the run used {}, where its plan and devices call for {}: give the promised one with --sku",
+              used, own == nullptr ? "none that is known here" : own->name));
+    else if (own->sha256 != record.profile.sha256)
+      leaveOpen(
+          VerifyCheck::kLimits,
+          fmt::format("{} is not the one of this installation: give the promised one with --sku", used));
+    else
+      out_.tell(VerifyCheck::kLimits, named(used + " is that of this installation for its plan and devices"));
   }
 
   /// A fleet applies the run's own waivers to what it compares with other nodes.
@@ -363,10 +389,10 @@ void verifyPromisedWaivers(const Promise& promise, const std::string& where, con
         fmt::format("{}: accepted under the waivers of {}: did you agree to them? Give your copy with "
                     "--waivers",
                     where, file));
-  else if (promise.waiversSha256 != sha256)
+  else if (!promise.waiversSha256.contains(sha256))
     out.refute(VerifyCheck::kPromise,
                fmt::format("{}: accepted under the waivers of {} (sha256 {}), agreed was sha256 {}", where,
-                           file, sha256, promise.waiversSha256));
+                           file, sha256, fmt::join(promise.waiversSha256, ", ")));
   else
     out.tell(VerifyCheck::kPromise, fmt::format("{}: the waivers are those that you agreed to", where));
 }

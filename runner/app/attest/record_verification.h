@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "reports/acceptance/acceptance_document.h"
@@ -22,7 +23,7 @@ inline constexpr const char* kRecordName = "record.json";
 struct Promise {
   std::string planSha256;                            ///< empty: any
   std::map<std::string, std::string> profileSha256;  ///< by profile name; empty: any
-  std::string waiversSha256;                         ///< empty: no waivers were agreed
+  std::set<std::string> waiversSha256;               ///< of each agreed file; empty: none was agreed
   std::string requirementsSha256;                    ///< empty: any, or none
 };
 
@@ -33,6 +34,7 @@ struct VerifyTools {
   const Tree& tree;
   const Catalog& catalog;
   const Promise& promise;
+  const std::map<std::string, Profile>& profiles;  ///< of this installation
 };
 
 /// Verifies the run in the folder `prefix` ("", "n17/"). Returns its record if it can be read.
