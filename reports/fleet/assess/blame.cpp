@@ -200,6 +200,9 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
     return {{std::move(suspect)}, true, ""};
   }
   const bool own = isAbout(suspect, record.node);
+  // Node 0 reports for all; another member has a say in what is its own (plugins/ring/report.h).
+  const bool ofOneNode = suspect.kind == SuspectKind::kNode || suspect.kind == SuspectKind::kDevice;
+  if (!own && ofOneNode && record.nodeRank != 0) return {{ownPart(d, record)}, true, ""};
   return {{std::move(suspect)}, own, ""};
 }
 

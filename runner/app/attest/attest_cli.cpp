@@ -34,7 +34,8 @@ Needs no network, no hardware and no trust in the signer. It checks
   attempts   the record tells every attempt that the journal holds
   reports    report.html and junit.xml rendered again, byte for byte
 The worst result counts: of all fleets, and of runs that are in none. A run accepted under waivers stays open without
---waivers, and so does a run whose other stages ran in another job, unless a fleet joins both.
+--waivers, one with another profile than its plan and devices call for without --sku, and one whose other stages ran in
+another job, unless a fleet joins both.
 Without --key, whoever made up all samples could have made the directory: the signer is not verified (exit code 3).
 
 Exit code: that of the verified result (0 accepted, 1 rejected, ...), 1 if anything is refuted, 2 invalid usage,

@@ -528,6 +528,15 @@ TEST(Blame, NodeZeroIsBelievedBeforeTheNodeThatLostIt) {
   EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
 }
 
+/// Node 0 reports for all of a group.
+TEST(Blame, AMemberThatNamesAnotherNodeSpeaksAgainstItself) {
+  GroupFleet made(3);
+  made.reports(1, "node n2", "node");
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kRejected);
+}
+
 TEST(Blame, ASlowLinkIsNeitherItsReportersNorOneEndsFault) {
   for (unsigned seed = 0; seed < kFleets; ++seed) {
     SCOPED_TRACE(seed);
