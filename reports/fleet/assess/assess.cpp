@@ -14,7 +14,6 @@
 #include "reports/fleet/assess/fact_drift.h"
 #include "reports/fleet/assess/findings.h"
 #include "reports/fleet/assess/fleet_waivers.h"
-#include "reports/fleet/assess/group_gaps.h"
 #include "reports/fleet/assess/incidents.h"
 #include "reports/fleet/assess/links.h"
 #include "reports/fleet/assess/node_merge.h"

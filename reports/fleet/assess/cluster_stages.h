@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stages run over several nodes, and which node each record was in that run: most records say so, and
-// not one alone.
+// Which stages run over several nodes, which node each record was in that run (most records say so, and not
+// one alone), and what such stages left unmeasured.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/fleet_record.h"
@@ -24,5 +25,14 @@ std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNo
 /// Names each node that gives another number than most, and those that claim one rank: what the others say of
 /// them would not reach them.
 RecordChecks checkRanks(const FleetRecords& records, FleetNodes& nodes);
+
+struct GroupGaps {
+  std::vector<std::string> reasons;  ///< why the fleet is not accepted
+  std::vector<std::string> notes;    ///< what --many-runs lets pass: runs of some nodes that met others
+};
+
+/// Stages of scope cluster whose groups were smaller than the fleet, never met each other, lack the sizes
+/// that the plan asks for, or have no record of their first node, which holds what all measured together.
+GroupGaps findGroupGaps(const FleetRecords& records, const FleetOptions& options, const FleetNodes& nodes);
 
 }  // namespace muster::fleet

@@ -213,10 +213,6 @@ void takeResult(const VerifyTools& tools, const std::string& prefix, const Recor
   const Record shown = documents.ok() ? underRequirements(record, documents->requirements) : record;
   result.simulated = result.simulated || record.simulated;
   result.concessions = result.concessions || !concessionsOf(record).empty();
-  std::vector<std::string> undone = undoneOf(record);
-  const bool compares =
-      !undone.empty() || std::any_of(record.stages.begin(), record.stages.end(),
-                                     [](const auto& stage) { return stage.scope == Scope::kCluster; });
   VerifiedResult one;
   one.path = prefix + kRecordName;
   one.exitCode = shown.exitCode;
@@ -225,8 +221,10 @@ void takeResult(const VerifyTools& tools, const std::string& prefix, const Recor
   one.sha256 = record.fileSha256;
   one.plan = record.plan.sha256;
   one.nodeCount = record.nodeCount;
-  one.undone = std::move(undone);
-  one.compares = compares;
+  one.undone = undoneOf(record);
+  one.compares =
+      !one.undone.empty() || std::any_of(record.stages.begin(), record.stages.end(),
+                                         [](const auto& stage) { return stage.scope == Scope::kCluster; });
   result.verified.push_back(std::move(one));
   result.results.push_back(resultOf(shown, prefix));
 }

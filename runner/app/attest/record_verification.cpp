@@ -16,6 +16,7 @@
 #include "runner/app/input/judged_again.h"
 #include "runner/app/input/record_input.h"
 #include "runner/app/node/node_inventory.h"
+#include "runner/app/node/node_run.h"
 #include "runner/app/node/run_folder.h"
 #include "runner/attest/envelope.h"
 #include "runner/core/build_info.h"
@@ -124,7 +125,7 @@ class RunVerification {
         return leaveOpen(VerifyCheck::kLimits, "its profile cannot be read: " + parsed.error().text());
       profile = *std::move(parsed);
     }
-    if (tools_.promise.profileSha256.empty()) verifyOwnProfile(record, outcome.plan->sku);
+    if (tools_.promise.profileSha256.empty()) verifyOwnProfile(record, *outcome.plan);
     const auto differences =
         limitDifferences(record, *outcome.plan, profile ? &*profile : nullptr, tools_.catalog);
     for (const std::string& line : differences) differ(VerifyCheck::kLimits, line, record);
@@ -135,12 +136,13 @@ class RunVerification {
 
   /// Without the customer's copy the profile must be the one that this installation has for such devices:
   /// `--sku` can take the place of the plan's.
-  void verifyOwnProfile(const Record& record, const std::string& planned) {
+  void verifyOwnProfile(const Record& record, const Plan& plan) {
     if (record.profile.name.empty()) return;
     NodeInventory inventory;
     inventory.facts = record.inventory;
-    const bool automatic = record.simulated && planned == "host";  // a plan for CPUs on a scenario's GPUs
-    const auto choice = chooseSku(tools_.profiles, automatic ? "auto" : planned, inventory.devices());
+    RunOptions plain;  // as the run was, but for --sku
+    plain.scenario = record.scenario;
+    const auto choice = chooseSku(tools_.profiles, requiredSku(plan, plain), inventory.devices());
     const Profile* own = choice.ok() ? choice->profile : nullptr;
     const std::string used =
         fmt::format("profile {} (sha256 {})", record.profile.name, record.profile.sha256);
