@@ -136,6 +136,11 @@ void BlameTable::collectAbsent(const NodeSummary& record) {
     ++leader.absent;
     leader.startedLater = leader.startedLater || record.resumed < leader.resumed;
   }
+  for (const DeviationSummary& d : record.deviations)
+    if (const auto at = leaderSays_.find({runKey(record), d.stage});
+        d.cause == Cause::kPeer && at != leaderSays_.end())
+      for (const Mention& mention : accusedBy(d.source))
+        at->second.accusers[mention.node].insert(record.node);
 }
 
 /// Node 0 is not believed where it died in the stage and was started again, when the runs of the others had
@@ -326,9 +331,21 @@ std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& r
                                                                                       : d.source;
 }
 
+bool BlameTable::isHearsay(const Mention& mention, const std::string& source, const DeviationSummary& d,
+                           const NodeSummary& record) const {
+  const auto leader = leaderSays_.find({runKey(record), d.stage});
+  if (leader == leaderSays_.end() || leader->second.text == source || mention.node == record.nodeRank)
+    return false;
+  const auto accusers = leader->second.accusers.find(mention.node);
+  return accusers == leader->second.accusers.end() || accusers->second.size() < 2;
+}
+
 Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) const {
   const std::string source = sourceOf(d, record);
-  const std::vector<Mention> accused = accusedBy(source);
+  std::vector<Mention> accused = accusedBy(source);
+  std::erase_if(accused, [&](const Mention& mention) {
+    return !mention.interrupted && isHearsay(mention, source, d, record);
+  });
   if (accused.empty()) {
     Blame blame = ofGroup(d, record);
     blame.why = source;

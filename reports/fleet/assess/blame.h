@@ -72,6 +72,9 @@ class BlameTable {
   [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
                                const NodeSummary& record) const;
   [[nodiscard]] std::string expectedName(const std::string& host) const;
+  /// Whether `record` alone accuses that node, in a stage of which node 0 says something else or nothing.
+  [[nodiscard]] bool isHearsay(const Mention& mention, const std::string& source,
+                               const DeviationSummary& deviation, const NodeSummary& record) const;
   [[nodiscard]] Blame ofPeer(const DeviationSummary& deviation, const NodeSummary& record) const;
   [[nodiscard]] Blame ofRank(const DeviationSummary& deviation, const NodeSummary& record) const;
   /// One of its group is at fault, and which cannot be told.
@@ -88,14 +91,15 @@ class BlameTable {
   std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage
   std::map<std::string, std::map<int, std::string>>
       runs_;  ///< names of nodes by run and number; empty: two claim it
-  /// What node 0 of a run says of a stage.
+  /// What node 0 of a run says of a stage, and the others of it.
   struct LeaderSaid {
     std::string text;
-    int resumed = 0;            ///< its starts before the one that says it
-    size_t absent = 0;          ///< of those that it waited for in vain, how many missed node 0
-    std::string absentSay;      ///< what one of them says
-    std::string confession;     ///< what one says of itself that node 0 lost with all others
-    bool startedLater = false;  ///< node 0 was started again after one of them began
+    int resumed = 0;         ///< its starts before the one that says it
+    size_t absent = 0;       ///< of those that it waited for in vain, how many missed node 0
+    std::string absentSay;   ///< what one of them says
+    std::string confession;  ///< what one says of itself that node 0 lost with all others
+    std::map<int, std::set<std::string>> accusers;  ///< who hold a node to have ended it, by its number
+    bool startedLater = false;                      ///< node 0 was started again after one of them began
   };
   std::map<std::pair<std::string, uint32_t>, LeaderSaid> leaderSays_;  ///< by run and stage
 };

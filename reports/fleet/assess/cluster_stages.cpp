@@ -101,23 +101,29 @@ namespace {
 /// nobody has judged it, whatever the others say.
 std::vector<std::string> unreportedGroups(const FleetRecords& records, const FleetNodes& nodes) {
   const std::set<uint32_t> overNodes = clusterStages(records, nodes);
-  std::map<std::string, bool> reported;  // group -> whether its first node's record counts
+  struct Group {
+    bool reported = false;  ///< the record of its first node counts
+    std::vector<std::string> members;
+  };
+  std::map<std::string, Group> groups;
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
         if (stage.state != StageState::kRan || stage.groupNodes < 2 || !overNodes.contains(stage.name))
           continue;
-        reported[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)] |=
-            records.nodes[i].nodeRank == 0;
+        Group& group =
+            groups[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)];
+        group.reported |= records.nodes[i].nodeRank == 0;
+        group.members.push_back(node.name);
       }
   std::vector<std::string> silent, reasons;
   for (const FleetNode& node : nodes)
     if (node.records.empty()) silent.push_back(node.name);
-  for (const auto& [group, found] : reported)
-    if (!found)
+  for (const auto& [name, group] : groups)
+    if (!group.reported)
       reasons.push_back(
-          fmt::format("{}: no record of its first node, which holds the results of the whole group{}",
-                      printable(group, 200),
+          fmt::format("{} ({}): no record of its first node, which holds the results of the whole group{}",
+                      printable(name, 200), devicesText(group.members),
                       silent.empty() ? "" : "; without a record that counts: " + devicesText(silent)));
   return reasons;
 }

@@ -115,12 +115,13 @@ std::map<std::string_view, ChosenStage> chosenStages(const FleetRecords& records
 void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, FleetNode& node,
                   std::vector<LeftOut>& duplicates) {
   Merge merge(records, node);
-  // The worst first, of equals the latest: who comes later adds something or is a duplicate.
+  // The worst first, then of the run with most nodes, and of equals the latest: who comes later adds
+  // something or is a duplicate.
   std::stable_sort(candidates.begin(), candidates.end(), [&](size_t a, size_t b) {
     const NodeSummary& x = records.nodes[a];
     const NodeSummary& y = records.nodes[b];
-    return std::tuple(-badness(x.acceptance), -x.started, x.path) <
-           std::tuple(-badness(y.acceptance), -y.started, y.path);
+    return std::tuple(-badness(x.acceptance), -x.nodeCount, -x.started, x.path) <
+           std::tuple(-badness(y.acceptance), -y.nodeCount, -y.started, y.path);
   });
   for (const size_t i : candidates) {
     const NodeSummary& record = records.nodes[i];

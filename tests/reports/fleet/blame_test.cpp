@@ -528,6 +528,23 @@ TEST(Blame, NodeZeroIsBelievedBeforeTheNodeThatLostIt) {
   EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
 }
 
+TEST(Blame, OneMemberThatHoldsANodeToBeLostOfWhichNodeZeroSaysNothingIsNotBelieved) {
+  for (const int liar : {1, 2})
+    for (const int victim : {0, 3 - liar}) {
+      SCOPED_TRACE(fmt::format("{} of {}", liar, victim));
+      GroupFleet made(3);
+      const std::string culprit = GroupFleet::nodeText(victim) + " was lost: no heartbeat for 12 s";
+      made.loses(liar, culprit);
+      for (Verdict& verdict : made.stage(liar).verdicts) verdict.outcome = Outcome::kError;
+      made.end(liar, Acceptance::kIncomplete, 3);
+      const Fleet fleet = made.assess();
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(victim)).state, NodeState::kAccepted);
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(liar)).state, NodeState::kAffected);
+      EXPECT_THAT(nodeOf(fleet, GroupFleet::nameOf(liar)).reason, HasSubstr("cannot be told"));
+      EXPECT_NE(fleet.exitCode, 0);
+    }
+}
+
 /// Node 0 reports for all of a group.
 TEST(Blame, AMemberThatNamesAnotherNodeSpeaksAgainstItself) {
   GroupFleet made(3);

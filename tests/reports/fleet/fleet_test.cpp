@@ -891,9 +891,29 @@ TEST(Fleet, IsNotAcceptedWithoutTheRecordThatHoldsWhatAGroupMeasuredTogether) {
     EXPECT_EQ(fleet.exitCode, first == 0 ? 0 : 3) << "each node is accepted, and nobody judged the group";
     if (first == 1) {
       ASSERT_EQ(fleet.reasons.size(), 1u);
-      EXPECT_THAT(fleet.reasons[0], HasSubstr("of 4 nodes: no record of its first node"));
+      EXPECT_THAT(fleet.reasons[0], HasSubstr("of 4 nodes (n1, n2, n3): no record of its first node"));
     }
   }
+}
+
+TEST(Fleet, CountsTheRunOfAllNodesBeforeALaterOneOfSome) {
+  FleetFolder folder;
+  const std::vector<std::string> names = {"n0", "n1", "n2"};
+  for (const int count : {3, 2})
+    for (int i = 0; i < count; ++i) {
+      Record record = nodeRecord(names[static_cast<size_t>(i)]);
+      record.nodeRank = i;
+      record.nodeCount = count;
+      record.started -= 1000 * count;
+      StageRecord& stage = record.stages.back();
+      stage.scope = Scope::kCluster;
+      stage.group = {{"world_size", 8 * count}, {"first_rank", 8 * i}, {"nodes", count}, {"culprit", ""}};
+      folder.add(record, fmt::format("{}-of-{}", record.node, count));
+    }
+  const Fleet fleet = folder.assess(names);
+  EXPECT_EQ(fleet.exitCode, 0) << join(fleet.reasons, "\n");
+  ASSERT_EQ(fleet.duplicates.size(), 2u);
+  EXPECT_EQ(fleet.duplicates[0].path, "n0-of-2/record.json");
 }
 
 TEST(Fleet, CannotJudgeWhatOneNodeAloneDeferred) {
