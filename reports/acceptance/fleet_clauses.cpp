@@ -55,6 +55,18 @@ StageRecord sharedPart(const StageRecord& stage) {
   return shared;
 }
 
+/// The stages in which the node had no part: it was beside the group of a sweep.
+std::set<std::string> idleStages(const std::vector<Record>& records) {
+  std::set<std::string> idle;
+  for (const Record& record : records)
+    for (const StageRecord& stage : record.stages)
+      if (stage.state == StageState::kIdle) idle.insert(stage.name);
+  for (const Record& record : records)
+    for (const StageRecord& stage : record.stages)
+      if (stage.state == StageState::kRan) idle.erase(stage.name);
+  return idle;
+}
+
 /// The part of a clause that is about one of its metrics or stages.
 Clause partOf(const Clause& clause, const std::string& name) {
   Clause part = clause;
@@ -81,7 +93,9 @@ void FleetClauses::add(const std::string& node, const std::vector<Record>& recor
       if (!isOwnStage(stage.name))
         (contains(matrices.back().stagesWithout, stage.name) ? stages_ : used_).insert(stage.name);
   }
-  for (size_t i = 0; i < clauses_.size(); ++i) addClause(clauses_[i], node, matrices, before, i, groups);
+  const std::set<std::string> idle = idleStages(records);
+  for (size_t i = 0; i < clauses_.size(); ++i)
+    addClause(clauses_[i], {i, node, {}, false, groups, false}, idle, matrices, before);
 }
 
 void FleetClauses::addUnreadable(const std::string& node, const std::string& why) {
@@ -121,27 +135,31 @@ void FleetClauses::addTogether(const StageRecord& stage, Group& group) const {
   }
 }
 
-void FleetClauses::addClause(FleetClause& clause, const std::string& node,
+void FleetClauses::addClause(FleetClause& clause, OwnEvidence own, const std::set<std::string>& idle,
                              const std::vector<ClauseMatrix>& matrices,
-                             const std::vector<ClauseMatrix>& before, size_t index,
-                             const std::vector<Member>& groups) {
-  const auto missed = [index](const ClauseMatrix& matrix) { return matrix.clauses[index].isMissed(); };
-  own_.push_back({index, node, missingIn(matrices, clause.clause, index),
-                  std::any_of(matrices.begin(), matrices.end(), missed) ||
-                      std::any_of(before.begin(), before.end(), missed),
-                  groups});
+                             const std::vector<ClauseMatrix>& before) {
+  const auto missed = [&own](const ClauseMatrix& matrix) { return matrix.clauses[own.clause].isMissed(); };
+  const auto isIdle = [&idle](const std::string& name) { return idle.contains(name); };
+  const std::vector<std::string>& stages = clause.clause.stages;
+  own.missing = missingIn(matrices, clause.clause, own.clause);
+  std::erase_if(own.missing, isIdle);
+  own.missed = std::any_of(matrices.begin(), matrices.end(), missed) ||
+               std::any_of(before.begin(), before.end(), missed);
+  own.idle = !stages.empty() && std::all_of(stages.begin(), stages.end(), isIdle);
   for (const ClauseMatrix& matrix : matrices) {
-    const ClauseResult& result = matrix.clauses[index];
+    const ClauseResult& result = matrix.clauses[own.clause];
     clause.results += result.results;
     clause.met += result.met;
     if (result.worst == nullptr || !isWorseEvidence(*result.worst, clause.worst ? &*clause.worst : nullptr))
       continue;
     clause.worst = *result.worst;
-    clause.worstNode = node;
+    clause.worstNode = own.node;
   }
+  own_.push_back(std::move(own));
 }
 
 void FleetClauses::finish() {
+  std::stable_partition(own_.begin(), own_.end(), [](const OwnEvidence& own) { return !own.idle; });
   for (OwnEvidence& own : own_) settle(own);
   own_.clear();
 }
@@ -161,7 +179,9 @@ void FleetClauses::settle(OwnEvidence& own) {
     });
   }
   FleetClause& clause = clauses_[own.clause];
-  if (!own.missing.empty()) {
+  const bool shownByOthers = own.idle && clause.nodes > 0;
+  if (shownByOthers && !own.missed) return;
+  if ((own.idle && !shownByOthers) || !own.missing.empty()) {
     clause.without.push_back(std::move(own.node));
     return;
   }

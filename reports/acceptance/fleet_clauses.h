@@ -70,13 +70,15 @@ class FleetClauses {
     std::set<std::string> missing;  ///< metrics or stages
     bool missed;                    ///< a limit
     std::vector<Member> groups;
+    bool idle;  ///< it had no part in any stage of the clause: others show the evidence
   };
 
   std::vector<Member> addGroups(const Record& record);
   void addTogether(const StageRecord& stage, Group& group) const;
   void settle(OwnEvidence& own);
-  void addClause(FleetClause& clause, const std::string& node, const std::vector<ClauseMatrix>& matrices,
-                 const std::vector<ClauseMatrix>& before, size_t index, const std::vector<Member>& groups);
+  /// `own` names the clause, the node and its groups, `idle` the stages in which the node had no part.
+  void addClause(FleetClause& clause, OwnEvidence own, const std::set<std::string>& idle,
+                 const std::vector<ClauseMatrix>& matrices, const std::vector<ClauseMatrix>& before);
 
   Requirements requirements_;
   std::vector<FleetClause> clauses_;

@@ -20,6 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 Requirements requirementsOf(const std::string& clauses) {
@@ -277,6 +278,28 @@ TEST(FleetClauses, TakeWhatAGroupMeasuredFromItsFirstNodeAlone) {
   clauses.add("n2", {memberOf(3, 2, shared)});
   clauses.finish();
   EXPECT_THAT(clauses.gaps(), ElementsAre("clause 1 is not met on 1 of 3 nodes: n1"));
+}
+
+TEST(FleetClauses, AskNoNodeForWhatAGroupShowsBesideWhichItWasIdle) {
+  const std::vector<std::string> shared = {"compute.gemm_throughput"};
+  Record idle = memberOf(2, 2, shared);
+  for (StageRecord& stage : idle.stages)
+    if (stage.name == "gemm") stage.state = StageState::kIdle;
+  const auto gaps = [&](const std::string& keys, const std::vector<Record>& records) {
+    FleetClauses clauses(oneClause(keys));
+    for (size_t i = 0; i < records.size(); ++i) clauses.add("n" + std::to_string(i), {records[i]});
+    clauses.finish();
+    return clauses.gaps();
+  };
+  const std::string ofStage = std::string(kGemm) + "\nstages = [\"gemm\"]";
+  const Record first = memberOf(2, 0, shared), second = memberOf(2, 1, shared);
+  EXPECT_THAT(gaps(ofStage, {idle, first, second}), IsEmpty());
+  EXPECT_THAT(gaps("stages = [\"gemm\"]", {first, second, idle}), IsEmpty());
+  EXPECT_THAT(gaps(ofStage, {idle, idle}), ElementsAre("clause 1 has no evidence on 2 of 2 nodes: n0, n1"));
+  EXPECT_THAT(gaps(kGemm, {first, second, idle}), ElementsAre("clause 1 has no evidence on 1 of 3 nodes: n2"))
+      << "the clause asks for the metric in any stage";
+  EXPECT_THAT(gaps("stages = [\"gemm\", \"memory-bandwidth\"]", {first, second, idle}),
+              Not(Contains(HasSubstr("n2"))));
 }
 
 TEST(FleetClauses, KeepsWhatARepeatedRecordMissed) {
