@@ -102,6 +102,14 @@ TEST_F(FleetRecord, OfAStageOverNodesMustBeOfARunWithAllOfThem) {
   EXPECT_THAT(reasons(), HasSubstr("ring ran with 2 nodes on "));
   EXPECT_EQ(exitCode({"--many-runs"}), 0);
   EXPECT_THAT(run_.json()["notes"].dump(), HasSubstr("ring ran with 2 nodes on "));
+  const std::string key = (run_.path() / "key").string(), run = (run_.path() / "run").string();
+  const std::string nodes = run_.write("delivered.txt", "sim-node-[0000-0003]\n").string();
+  ASSERT_EQ(runMuster({"fleet", run, "--expect", nodes, "--same-machine", "--many-runs"}).exitCode, 0);
+  ASSERT_EQ(runMuster({"sign", "--new-key", key}).exitCode, 0);
+  ASSERT_EQ(runMuster({"sign", run, "--key", key}).exitCode, 0);
+  EXPECT_THAT(runMuster({"verify", run, "--key", key + ".pub", "--plan", ring}).out,
+              HasSubstr("OPEN     fleet      fleet.json: ring ran with 2 nodes on "))
+      << "the supplier's --many-runs";
   runInGroupsOf(4);
   EXPECT_EQ(exitCode(), 0) << reasons();
 }

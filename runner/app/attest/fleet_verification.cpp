@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/check/identity.h"
 #include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/render/fleet_html.h"
@@ -65,6 +66,7 @@ class FleetVerification {
     }
     if (!judged.ok()) return out_.refute(VerifyCheck::kFleet, judged.error().text());
     join(*judged, *records, result);
+    if (manyRuns_) verifyGroups(*judged);
     tellAttempts();
   }
 
@@ -117,8 +119,14 @@ class FleetVerification {
                      fleet +
                          ": judged with --same-machine, for tests and demos: nodes may be one machine under "
                          "several names");
-    if (options.manyRuns)
-      out_.tell(VerifyCheck::kFleet, fleet + ": put together from several runs (--many-runs)");
+    manyRuns_ = options.manyRuns;
+    if (manyRuns_) out_.tell(VerifyCheck::kFleet, fleet + ": put together from several runs (--many-runs)");
+  }
+
+  /// What --many-runs let pass, as a fleet without it refuses it.
+  void verifyGroups(const JudgedFleet& judged) {
+    for (const std::string& gap : fleet::findGroupGaps(judged.records, {}, judged.fleet.nodes).reasons)
+      out_.leaveOpen(VerifyCheck::kFleet, fmt::format("{}{}: {}", prefix_, kFleetName, gap));
   }
 
   void leaveOpen(const std::string& why) {
@@ -222,6 +230,7 @@ class FleetVerification {
   bool sameBuild_ = true;
   bool witnessed_ = false;
   bool interrupted_ = false;
+  bool manyRuns_ = false;
 };
 
 }  // namespace
