@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "runner/cluster/cluster_evidence.h"
@@ -66,7 +67,8 @@ Culprit goneNodes(const std::vector<NodeReport>& nodes) {
   std::vector<std::string> names;
   for (const NodeReport& node : nodes)
     if (!node.gone.empty()) names.push_back(node.name + " " + node.gone);
-  return {joinNames(std::move(names)), {}};
+  if (names.empty()) return {};
+  return withCrashes({joinNames(std::move(names)), {}}, nodes);
 }
 
 bool isLost(const NodeReport& node) {
@@ -195,6 +197,17 @@ Culprit withOwnFailures(Culprit known, const std::vector<NodeReport>& nodes) {
   known.text = fmt::format("{}, {}; {}", own.text.substr(0, words), known.text, own.text.substr(words + 2));
   known.ranks.merge(own.ranks);
   return known;
+}
+
+Culprit withCrashes(Culprit gone, const std::vector<NodeReport>& nodes) {
+  constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+  const auto crashed = [&](const RankReport& rank) {
+    return !rank.failure.empty() &&
+           std::find(kCrashes.begin(), kCrashes.end(), rank.signal) != kCrashes.end();
+  };
+  Culprit own = ranksThat(nodes, crashed, [](const RankReport& rank) { return rank.failure; });
+  if (own.text.empty()) return gone;
+  return {own.text + ", " + gone.text, std::move(own.ranks)};
 }
 
 Culprit knownCulprit(const std::vector<NodeReport>& nodes) {

@@ -82,6 +82,10 @@ class RankWatch {
 /// failures (signals before exits that follow within the same moment), then nodes without a heartbeat.
 Culprit knownCulprit(const std::vector<NodeReport>& nodes);
 
+/// Who left, and the ranks that a signal ended which nobody sends: they crashed by themselves, whoever was
+/// interrupted meanwhile.
+Culprit withCrashes(Culprit gone, const std::vector<NodeReport>& nodes);
+
 /// What is said when a node loses others after it was stopped itself for `seconds`.
 std::string stoppedNode(const std::string& name, double seconds);
 

@@ -221,7 +221,8 @@ Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
   bool late = false;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     if (answers[rank] && flag(*answers[rank], "interrupted"))
-      return withOwn({link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user", {}});
+      return withOwn(withCrashes(
+          {link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user", {}}, nodes));
     late = late || (answers[rank] && flag(*answers[rank], "late"));
   }
   if (Culprit full = link_.rounds().storeFull(); !full.text.empty()) return full;

@@ -133,6 +133,19 @@ TEST(KnownCulprit, IsANodeThatLeftBeforeTheRanksThatItTookAlong) {
       "node 1 (n1) was interrupted by its user, node 2 (n2) was started again in the middle of this stage");
 }
 
+/// A peer that goes makes ranks abort; it makes none of them crash.
+TEST(KnownCulprit, IsACrashBesideANodeThatWasInterrupted) {
+  auto nodes = healthy(4);
+  fail(nodes[3], "was killed by SIGSEGV (Segmentation fault)", SIGSEGV, 1);
+  fail(nodes[2], "was killed by SIGABRT (Aborted)", SIGABRT, 2);
+  nodes[1].gone = "was interrupted by its user";
+  const Culprit culprit = knownCulprit(nodes);
+  EXPECT_EQ(culprit.text,
+            "rank 3 (gpu0 of node 3 (n3)) was killed by SIGSEGV (Segmentation fault), node 1 (n1) was "
+            "interrupted by its user");
+  EXPECT_EQ(culprit.ranks, std::set<int>{3});
+}
+
 TEST(KnownCulprit, NamesAtMostTwentyNodes) {
   auto nodes = healthy(100);
   for (size_t i = 1; i < 50; ++i) nodes[i].silent = true;
