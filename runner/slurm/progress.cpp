@@ -65,6 +65,14 @@ bool hadFailed(const fs::path& folder) {
   return false;
 }
 
+/// The same of a node's part of the cluster job, whose folder has one for the node's number.
+bool hadFailedInCluster(const RunStore& run, const std::string& node) {
+  std::error_code error;
+  for (const auto& part : fs::directory_iterator(run.folder() / "records" / "cluster" / node, error))
+    if (hadFailed(part.path())) return true;
+  return false;
+}
+
 /// Whether a queued job could take a node that nobody has claimed.
 bool couldTake(const SubmittedJob& job, const std::string& node) {
   if (job.kind == JobKind::kArray) return true;
@@ -147,7 +155,8 @@ Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector
       all.push_back(unclaimed(node, submitted, live, known));
     const bool ended = all.back().state == NodeState::kLost || all.back().state == NodeState::kFailed;
     // To run it again until it passes would be no acceptance.
-    if (ended && hadFailed(run.nodeFolder(node))) {
+    if (ended && (hadFailed(run.nodeFolder(node)) ||
+                  (!run.submission().nodeStages && hadFailedInCluster(run, node)))) {
       all.back().state = NodeState::kRejected;
       all.back().detail += ", and something had failed by then";
     }
@@ -165,6 +174,16 @@ Result<std::vector<NodeJob>> readProgress(const RunStore& run) {
   MUSTER_CHECK_OK(addEnds(jobs));
   MUSTER_TRY(const Nodes known, readNodes());
   return readProgress(run, submitted, jobs, known);
+}
+
+std::vector<std::string> rejectedInCluster(const RunStore& run) {
+  std::vector<std::string> rejected;
+  for (const std::string& node : run.submission().nodes) {
+    const NodeState state = stateOfExit(readExit(run.folder() / kClusterExits / node));
+    if (state == NodeState::kRejected || (state == NodeState::kFailed && hadFailedInCluster(run, node)))
+      rejected.push_back(node);
+  }
+  return rejected;
 }
 
 bool anyLive(const std::vector<JobInfo>& jobs) {

@@ -24,6 +24,9 @@ Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector
 /// Asks Slurm, then does the same.
 Result<std::vector<NodeJob>> readProgress(const RunStore& run);
 
+/// Nodes that the last cluster job rejected, or in whose part something had failed when it was killed.
+std::vector<std::string> rejectedInCluster(const RunStore& run);
+
 /// Whether any job of the run still waits or runs.
 bool anyLive(const std::vector<JobInfo>& jobs);
 

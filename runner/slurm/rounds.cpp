@@ -13,6 +13,7 @@
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/slurm/node_names.h"
+#include "runner/slurm/progress.h"
 #include "runner/slurm/room.h"
 
 namespace muster::slurm {
@@ -66,6 +67,16 @@ std::vector<std::string> clusterNodes(const RunStore& run, const Nodes& known) {
 bool hasJob(const std::vector<SubmittedJob>& jobs, JobKind kind, int round) {
   return std::any_of(jobs.begin(), jobs.end(),
                      [&](const SubmittedJob& job) { return job.kind == kind && job.round == round; });
+}
+
+/// Whether the last cluster job was without one of `nodes`: what connects it with the others nobody has
+/// measured.
+bool missedCluster(const std::vector<SubmittedJob>& jobs, const std::vector<std::string>& nodes) {
+  const auto last = std::find_if(jobs.rbegin(), jobs.rend(),
+                                 [](const SubmittedJob& job) { return job.kind == JobKind::kCluster; });
+  return last != jobs.rend() && std::any_of(nodes.begin(), nodes.end(), [&](const std::string& node) {
+           return std::find(last->nodes.begin(), last->nodes.end(), node) == last->nodes.end();
+         });
 }
 
 bool wasPinned(const std::vector<SubmittedJob>& jobs, const std::string& node, int round) {
@@ -244,15 +255,21 @@ Result<bool> fillRound(const RunStore& run) {
     MUSTER_CHECK_OK(fillGaps(run, jobs, round, open));
     return true;
   }
-  std::error_code error;
-  if (!run.submission().clusterStages || hasJob(jobs, JobKind::kCluster, round) ||
-      std::filesystem::exists(run.folder() / "cluster.exit", error))
-    return false;
+  if (!run.submission().clusterStages || hasJob(jobs, JobKind::kCluster, round)) return false;
   const std::vector<std::string> fit = clusterNodes(run, known);
+  std::error_code error;
+  const bool ended = std::filesystem::exists(run.folder() / "cluster.exit", error);
+  if (ended && !missedCluster(jobs, fit)) return false;
+  if (const auto rejected = rejectedInCluster(run); !rejected.empty()) {
+    printText("stages of scope cluster do not run again: something failed in them on {}\n",
+              shortList(rejected));
+    return false;
+  }
   if (fit.empty()) {
     printText("no node is left for the stages of scope cluster\n");
     return false;
   }
+  if (ended) MUSTER_CHECK_OK(run.setClusterAside(round - 1));
   printText("stages of scope cluster on {}\n", shortList(fit));
   Batch batch(run, round, jobs);
   Status sent = batch.sendCluster(fit);

@@ -71,6 +71,18 @@ class Together(case.Case):
         self.assertTrue(set(fleet.values()) <= {"incomplete", "affected"}, fleet)
         self.retest_all()
 
+    def test_a_resume_keeps_a_rejection_where_another_node_has_no_verdict(self):
+        self.start()
+        self.wait_for_end()
+        for node in ("n1", "n2"):
+            self.cluster.store.logs[self.cluster.pod_on(node)["metadata"]["uid"], "muster"] = lambda: "rotated away\n"
+        self.cluster.store.change("pods", "default", self.cluster.pod_on("n1")["metadata"]["name"], lambda pod: pod["status"]["containerStatuses"][0].update(
+            state={"terminated": {"exitCode": 1}}))
+        said = self.muster("k8s", "resume", self.run_folder)
+        self.assertIn("something failed on n1; after a repair, use --rejected", said)
+        self.assertIn("retesting 0 nodes", said)
+        self.assertIn("retesting 4 nodes: n[0-3]", self.muster("k8s", "resume", "--rejected", self.run_folder))
+
     def test_a_pod_with_another_token_is_not_let_in(self):
         self.cluster.held = {"n3"}
         self.start("15s")

@@ -334,7 +334,8 @@ std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& r
 bool BlameTable::isHearsay(const Mention& mention, const std::string& source, const DeviationSummary& d,
                            const NodeSummary& record) const {
   const auto leader = leaderSays_.find({runKey(record), d.stage});
-  if (leader == leaderSays_.end() || leader->second.text == source || mention.node == record.nodeRank)
+  if (leader == leaderSays_.end() || leader->second.text == source || mention.node < 0 ||
+      mention.node == record.nodeRank)
     return false;
   const auto accusers = leader->second.accusers.find(mention.node);
   return accusers == leader->second.accusers.end() || accusers->second.size() < 2;

@@ -206,11 +206,13 @@ Result<int> kubeResume(const KubeOptions& o) {
           "have ended",
           run.folder().string()};
     MUSTER_TRY(const auto results, kube::collectResults(run, seen));
-    std::vector<std::string> again;
+    std::vector<std::string> again, rejected;
     for (const NodeJob& node : kube::progressOf(run.submission(), results, seen)) {
-      if (!runsAgain(node.state, o.rejectedToo)) continue;
       const auto result = results.find(node.node);
-      if (!o.rejectedToo && result != results.end() && result->second.exitCode == kExitRejected)
+      const bool failed = result != results.end() && result->second.exitCode == kExitRejected;
+      if (failed || node.state == NodeState::kRejected) rejected.push_back(node.node);
+      if (!runsAgain(node.state, o.rejectedToo)) continue;
+      if (failed && !o.rejectedToo)
         printText("{}: {}; it may have been rejected, so only --rejected retests it\n", node.node,
                   node.detail);
       else
@@ -218,6 +220,11 @@ Result<int> kubeResume(const KubeOptions& o) {
     }
     // Stages of scope cluster are of all nodes: where one of them has no result, all run them again.
     if (run.submission().together && !again.empty()) again = run.submission().nodes;
+    if (run.submission().together && !rejected.empty() && !o.rejectedToo) {
+      again.clear();
+      printText("all nodes ran together, and something failed on {}; after a repair, use --rejected\n",
+                slurm::shortList(rejected));
+    }
     again = availableOf(again, seen.nodes);
     const int round = run.lastRound() + 1;
     if (!again.empty()) {

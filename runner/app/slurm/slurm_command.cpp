@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "runner/app/process/interrupt.h"
 #include "runner/app/process/print_error.h"
@@ -42,8 +43,8 @@ void showActions(const std::vector<slurm::NodeAction>& actions, const char* done
       printText("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, printable(action.reason));
 }
 
-/// Puts aside what another round makes again: the old fleet report, and what the cluster-scope job left where
-/// it left no verdict or is to run again.
+/// Puts aside what another round makes again: the old fleet report, and with `clusterAgain` what the
+/// cluster-scope job left.
 Status prepareRound(const slurm::RunStore& run, int round, bool clusterAgain) {
   const fs::path attempts = run.folder() / "attempts" / fmt::format("fleet.{}", round - 1);
   std::error_code error;
@@ -54,10 +55,23 @@ Status prepareRound(const slurm::RunStore& run, int round, bool clusterAgain) {
     if (error)
       return Error{ErrorCode::kIo, "cannot set it aside: " + error.message(), (run.folder() / name).string()};
   }
-  const int cluster = slurm::readExit(run.folder() / "cluster.exit");
-  const bool judged = cluster == kExitAccepted || cluster == kExitRejected;
-  if (run.submission().clusterStages && (clusterAgain || !judged)) return run.setClusterAside(round - 1);
-  return {};
+  return clusterAgain ? run.setClusterAside(round - 1) : Status();
+}
+
+/// Whether stages of scope cluster, which are of all nodes, run again: where they left no verdict, and with
+/// `rejectedToo` where they rejected a node. A rejection in them stays where it is not asked for again.
+bool runsClusterAgain(const slurm::RunStore& run, bool wanted, bool rejectedToo) {
+  const int exit = slurm::readExit(run.folder() / "cluster.exit");
+  const bool judged = exit == kExitAccepted || exit == kExitRejected;
+  if (!run.submission().clusterStages || (judged && !wanted && !(rejectedToo && exit == kExitRejected)))
+    return false;
+  const std::vector<std::string> rejected = slurm::rejectedInCluster(run);
+  if (rejected.empty() || rejectedToo) return true;
+  printText(
+      "stages of scope cluster do not run again: something failed in them on {}; after a repair, use "
+      "--rejected\n",
+      slurm::shortList(rejected));
+  return false;
 }
 
 }  // namespace
@@ -65,8 +79,13 @@ Status prepareRound(const slurm::RunStore& run, int round, bool clusterAgain) {
 Result<int> slurmStatus(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
   MUSTER_TRY(const auto nodes, slurm::readProgress(run));
+  const auto byFleet = rejectedByFleet(run);
+  if (!byFleet.ok()) printText("{}\n", printable(byFleet.error().text()));
   for (const slurm::NodeJob& node : nodes)
-    printText("{:<20} {:<10} {}\n", node.node, nodeStateName(node.state), node.detail);
+    printText("{:<20} {:<10} {}{}\n", node.node, nodeStateName(node.state), node.detail,
+              byFleet.ok() && byFleet->contains(node.node) && node.state != slurm::NodeState::kRejected
+                  ? ", rejected by the fleet"
+                  : "");
   if (run.submission().clusterStages) {
     const int code = slurm::readExit(run.folder() / "cluster.exit");
     printText("{:<20} {}\n", "(cluster scope)", code < 0 ? "not ended yet" : fmt::format("exit {}", code));
@@ -163,25 +182,30 @@ Result<int> slurmResume(const SlurmOptions& o) {
     MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, jobs, known));
     const int round = slurm::lastRound(submitted) + 1;
     const bool onlyCluster = !run.submission().nodeStages;
+    std::set<std::string> byFleet;
+    if (o.rejectedToo) {
+      MUSTER_TRY(byFleet, rejectedByFleet(run));
+    }
+    bool clusterWanted = false;
     std::vector<std::string> again, usable;
     for (const slurm::NodeJob& node : nodes) {
       const auto found = known.find(node.node);
       const bool available = found != known.end() && found->second.available();
       if (available) usable.push_back(node.node);
-      if (!runsAgain(node.state, o.rejectedToo)) continue;
+      const bool byFleetAlone = node.state == slurm::NodeState::kAccepted && byFleet.contains(node.node);
+      if (!byFleetAlone && !runsAgain(node.state, o.rejectedToo)) continue;
+      clusterWanted = clusterWanted || onlyCluster || byFleetAlone;
       if (available)
         again.push_back(node.node);
       else
         printText("missing: {} ({})\n", node.node,
                   found == known.end() ? "Slurm has no such node" : found->second.text());
     }
-    // Stages of scope cluster are of all nodes: where one of them has no result, all run them again.
-    if (onlyCluster && !again.empty()) again = usable;
+    const bool clusterAgain = runsClusterAgain(run, clusterWanted && !again.empty(), o.rejectedToo);
+    if (onlyCluster && !again.empty()) again = clusterAgain ? usable : std::vector<std::string>();
     if (o.jobs.mostJobs > 0) MUSTER_CHECK_OK(run.limitJobs(o.jobs.mostJobs));
     if (!onlyCluster)
       for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
-    const int cluster = slurm::readExit(run.folder() / "cluster.exit");
-    const bool clusterAgain = onlyCluster ? !again.empty() : o.rejectedToo && cluster == kExitRejected;
     MUSTER_CHECK_OK(prepareRound(run, round, clusterAgain));
     MUSTER_CHECK_OK(slurm::beginRound(run, again, round));
     printText("run {}: retesting {} nodes with the {}{}{}\n", run.folder().string(), again.size(),

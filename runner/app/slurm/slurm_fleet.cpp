@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include "runner/app/input/measured_only.h"
 #include "runner/core/json.h"
@@ -119,6 +120,14 @@ Result<int> showFleet(const slurm::RunStore& run, int code) {
   const bool missing = !fs::exists(run.folder() / "fleet" / "fleet.json", error);
   // Without a report nothing is accepted or rejected.
   return missing && code != kExitUsage && code != kExitInternal ? kExitIncomplete : code;
+}
+
+Result<std::set<std::string>> rejectedByFleet(const slurm::RunStore& run) {
+  MUSTER_TRY(const FleetReport report, readReport(run));
+  std::set<std::string> nodes;
+  for (const FleetLine& line : report.lines)
+    if (line.state == fleet::NodeState::kRejected) nodes.insert(line.node);
+  return nodes;
 }
 
 Status requireMeasured(const slurm::RunStore& run, const std::string& action) {

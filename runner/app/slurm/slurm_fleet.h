@@ -2,6 +2,7 @@
 // What the fleet's report says of a run on Slurm: which nodes are not accepted, and why.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ std::string fleetReportText(const slurm::RunStore& run, int code);
 /// Shows each node that keeps the run from being accepted, at most 40 of them, and the fleet's exit code;
 /// returns that code, or kExitIncomplete where there is no report.
 Result<int> showFleet(const slurm::RunStore& run, int code);
+
+/// The nodes that the fleet's report rejects; none while there is none.
+Result<std::set<std::string>> rejectedByFleet(const slurm::RunStore& run);
 
 /// kUsage where the run was submitted with a scenario: it must not act on nodes. A record that alone says so
 /// concerns its node only: it does not count (run_records.h).
