@@ -30,9 +30,8 @@ double cvBetween(double attainable) {
 }  // namespace
 
 double attainableUnderLoad(double share) {
-  constexpr double kMost = 0.98;  // a case that ended had some CPU time
-  share = std::clamp(share, 0.0, kMost);
-  return (1 - share) * (1 - share / 2);
+  constexpr double kStallsThreads = 0.25, kStalled = 0.01;
+  return share < kStallsThreads ? (1 - share) * (1 - share / 2) : kStalled;
 }
 
 std::string explainedByLoad(const Expectation& e, const Group& group, const CheckResult& result,

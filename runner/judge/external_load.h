@@ -10,8 +10,9 @@ namespace muster {
 
 /// The share of its rate that a healthy device still reaches while others hold `share` of the CPU time of its
 /// processors: (1 - share) (1 - share / 2). The first factor is the CPU time that is left. The second is for
-/// threads that wait for one another: little load costs twice its share at most, and of what full load
-/// leaves, half is lost at most. So a trivial load excuses a trivial miss only.
+/// threads that wait for one another: little load costs twice its share at most. So a trivial load excuses a
+/// trivial miss only. From a quarter on it is a hundredth: threads that meet after each short step wait a
+/// scheduler's time slice, many times the step, for the one that lost its processor.
 double attainableUnderLoad(double share);
 
 /// Why the miss `result` of a device on the host backend may not be its fault, or an empty text. Only what is
