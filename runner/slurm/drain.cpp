@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <map>
 #include <set>
+#include <span>
 
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
@@ -56,7 +59,48 @@ std::string whyNotUndrain(const Submission& run, const std::set<std::string>& of
   return "";
 }
 
+bool isDrainedBy(const NodeAction& action, const Nodes& known) {
+  const auto found = known.find(action.node);
+  return found != known.end() && found->second.drained() && found->second.reason == action.reason;
+}
+
+void leave(NodeAction& action, std::string why) {
+  action.reason.clear();
+  action.why = std::move(why);
+}
+
+/// `change` returns Slurm's words if it refuses that node: the others are changed all the same. An error ends
+/// it. In both cases this prints what became of each node, because only an Error is returned.
+Status changeEach(std::vector<NodeAction>& actions, const char* done,
+                  const std::function<Result<std::string>(NodeAction&)>& change) {
+  std::vector<std::string> refused;
+  for (size_t i = 0; i < actions.size(); ++i) {
+    NodeAction& action = actions[i];
+    if (action.reason.empty()) continue;
+    Result<std::string> refusal = change(action);
+    if (!refusal.ok()) {
+      showActions(std::span(actions).first(i), done);
+      return std::move(refusal).error().context("stopped at " + action.node);
+    }
+    if (refusal->empty()) continue;
+    leave(action, "Slurm refused: " + *refusal);
+    refused.push_back(action.node);
+  }
+  if (refused.empty()) return {};
+  showActions(actions, done);
+  return Error{ErrorCode::kUsage,
+               fmt::format("not {}, because Slurm refused (see above): {}", done, join(refused, ", ")), ""};
+}
+
 }  // namespace
+
+void showActions(std::span<const NodeAction> actions, const std::string& done) {
+  for (const NodeAction& action : actions)
+    if (action.reason.empty())
+      printText("{}: not changed: {}\n", printable(action.node), printable(action.why));
+    else
+      printText("{}: {}: {}\n", printable(action.node), done, printable(action.reason));
+}
 
 std::string drainReason(const std::string& runId, const std::string& what) {
   std::string reason = printable(reasonHead(runId) + what, kReasonBytes);
@@ -92,37 +136,42 @@ std::vector<NodeAction> planUndrain(const Submission& run, const std::vector<Nod
 }
 
 Status applyDrain(const RunStore& run, std::vector<NodeAction>& actions) {
-  for (NodeAction& action : actions) {
-    if (action.reason.empty()) continue;
+  return changeEach(actions, "drained", [&](NodeAction& action) -> Result<std::string> {
     // Slurm has no way to drain only if nobody else has: look once more, as late as possible.
     MUSTER_TRY(const Nodes known, readNodes());
-    if (const std::string why = whyNotDrain(action.node, known); !why.empty()) {
-      action.reason.clear();
-      action.why = why;
-      continue;
+    if (std::string why = whyNotDrain(action.node, known); !why.empty()) {
+      leave(action, std::move(why));
+      return std::string();
     }
     // Noted first: a drain that nobody remembers could never be undone by us.
     MUSTER_CHECK_OK(note(run, "drain", action));
-    MUSTER_CHECK_OK(drain(action.node, action.reason).context("draining " + action.node));
-  }
-  return {};
+    const Status drained = drain(action.node, action.reason);
+    if (drained.ok()) return std::string();
+    if (drained.error().code == ErrorCode::kTimeout) return drained.error();  // may still come about
+    MUSTER_TRY(const Nodes now, readNodes());
+    if (isDrainedBy(action, now)) return std::string();
+    MUSTER_CHECK_OK(note(run, "refused", action));
+    return drained.error().text();
+  });
 }
 
 Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions) {
   const auto& nodes = run.submission().nodes;
   const std::set<std::string> ofRun(nodes.begin(), nodes.end());
-  for (NodeAction& action : actions) {
-    if (action.reason.empty()) continue;
+  return changeEach(actions, "given back", [&](NodeAction& action) -> Result<std::string> {
     MUSTER_TRY(const Nodes known, readNodes());
-    if (const std::string why = whyNotUndrain(run.submission(), ofRun, action, known); !why.empty()) {
-      action.reason.clear();
-      action.why = why;
-      continue;
+    if (std::string why = whyNotUndrain(run.submission(), ofRun, action, known); !why.empty()) {
+      leave(action, std::move(why));
+      return std::string();
     }
-    MUSTER_CHECK_OK(undrain(action.node).context("giving back " + action.node));
+    if (const Status undrained = undrain(action.node); !undrained.ok()) {
+      if (undrained.error().code == ErrorCode::kTimeout) return undrained.error();
+      MUSTER_TRY(const Nodes now, readNodes());
+      if (isDrainedBy(action, now)) return undrained.error().text();
+    }
     MUSTER_CHECK_OK(note(run, "undrain", action));
-  }
-  return {};
+    return std::string();
+  });
 }
 
 Result<std::vector<NodeAction>> drainedByRun(const RunStore& run) {

@@ -2,6 +2,7 @@
 // Draining rejected nodes and giving back only those that this run has drained.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,12 @@ std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<Re
 std::vector<NodeAction> planUndrain(const Submission& run, const std::vector<NodeAction>& drained,
                                     const Nodes& known);
 
-/// Does what planDrain() says, each after a last look at that node, and remembers it in drained.jsonl.
+/// "n1: drained: muster: may: gemm", "n2: not changed: is drained already", a line each.
+void showActions(std::span<const NodeAction> actions, const std::string& done);
+
+/// Does what planDrain() says, each after a last look at that node, and remembers it in drained.jsonl. A node
+/// that Slurm refuses is left as it is and the others go on; an error says that not all was done, and what
+/// was done has then been printed.
 Status applyDrain(const RunStore& run, std::vector<NodeAction>& actions);
 Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions);
 

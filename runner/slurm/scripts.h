@@ -35,7 +35,7 @@ struct Hook {
   std::string kind;
   std::string muster;     ///< the executable, as nodes see it
   std::string plan;       ///< as nodes see it
-  std::string folder;     ///< on the node: the last two results
+  std::string folder;     ///< on the node: the last two results of each kind
   std::string slurmBin;   ///< where scontrol and sinfo are
   std::string slurmConf;  ///< where slurm.conf is, if not where Slurm looks by itself
   int seconds = 0;        ///< time after which the plan is ended

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
 
 #include "tests/slurm/slurm_run.h"
 
@@ -51,13 +52,14 @@ class SlurmHooks : public SlurmTest {
     return slurm().command({"srun", "--nodes=1", "--nodelist=" + node, "true"}, 90).exitCode;
   }
   /// A product of matrices that no machine does as fast as this plan wants.
-  static fs::path impossiblePlan() {
-    const fs::path plan = slurm().shared() / "impossible.toml";
+  static fs::path impossiblePlan(const std::string& more = "") {
+    const fs::path plan = slurm().shared() / fmt::format("impossible-{}.toml", more.size());
     std::ofstream(plan)
         << "schema = 1\nname = \"hook\"\nsku = \"host\"\nbackend = \"host\"\n[[stage]]\nname = \"gemm\"\n"
            "plugin = \"compute\"\ntest = \"gemm\"\ntimeout = \"40s\"\n[stage.params]\nsize = 128\ndtype = "
            "\"f32\"\nwarmup = \"10ms\"\nmin_time = \"50ms\"\nmax_time = \"100ms\"\n[[stage.expect]]\n"
-           "metric = \"compute.gemm_throughput\"\nmin = \"900000 TFLOP/s\"\nsource = \"this test\"\n";
+           "metric = \"compute.gemm_throughput\"\nmin = \"900000 TFLOP/s\"\nsource = \"this test\"\n"
+        << more;
     return plan;
   }
   static ProcessResult call(const fs::path& hook, const std::string& node) {
@@ -72,7 +74,7 @@ TEST_F(SlurmHooks, DrainARejectedNodeWithOurReason) {
     EXPECT_EQ(call(hooks / (std::string(kind) + ".sh"), "node1").exitCode, 0)
         << "a hook that fails makes Slurm drain without our reason";
     EXPECT_EQ(slurm().state("node1"), "drained") << readWhole(hooks / "keep" / kind / "node1" / "log");
-    EXPECT_EQ(fs::status(hooks / "keep" / kind / "node1" / "lock").permissions(), fs::perms(0600))
+    EXPECT_EQ(fs::status(hooks / "keep" / "node1.lock").permissions(), fs::perms(0600))
         << "who can read it can hold it, and nothing is checked";
     EXPECT_THAT(calls(hooks, kind, "node1"), HasSubstr("rejected: drained\n"));
     EXPECT_THAT(slurm().reason("node1"), StartsWith(fmt::format("muster: {}: rejected", kind)));
@@ -116,13 +118,21 @@ TEST_F(SlurmHooks, CheckNothingWhereAnotherUserCouldRedirectWhatRootWrites) {
   const fs::path precious = slurm().shared() / "precious";
   std::ofstream(precious) << "kept\n";
   fs::create_directories(hooks / "keep" / "prolog" / "node1");
-  fs::create_symlink(precious, hooks / "keep" / "prolog" / "node1" / "lock");
-  fs::permissions(hooks / "keep" / "prolog", fs::perms(0777));
-  const ProcessResult result = call(hooks / "prolog.sh", "node1");
-  EXPECT_EQ(result.exitCode, 0);
-  EXPECT_THAT(result.err, HasSubstr("others than root can write to " + (hooks / "keep" / "prolog").string()));
-  EXPECT_EQ(readWhole(precious), "kept\n");
-  EXPECT_EQ(slurm().state("node1"), "idle");
+  const auto checksNothing = [&](const fs::path& open) {
+    fs::permissions(open, fs::perms(0777));
+    const ProcessResult result = call(hooks / "prolog.sh", "node1");
+    EXPECT_EQ(result.exitCode, 0);
+    EXPECT_THAT(result.err, HasSubstr("others than root can write to " + open.string()));
+    EXPECT_EQ(readWhole(precious), "kept\n");
+    EXPECT_EQ(slurm().state("node1"), "idle");
+    fs::permissions(open, fs::perms(0755));
+  };
+  checksNothing(hooks / "keep" / "prolog");
+  // The lock is not where a link leads the results of one kind.
+  fs::create_symlink(precious, hooks / "keep" / "node1.lock");
+  fs::rename(hooks / "keep" / "prolog", hooks / "elsewhere");
+  fs::create_directory_symlink(hooks / "elsewhere", hooks / "keep" / "prolog");
+  checksNothing(hooks / "keep");
 }
 
 /// What is missing in a folder like /tmp, another user could make, with links in it.
@@ -196,6 +206,35 @@ TEST_F(SlurmHooks, ACheckThatHangsEndsInTimeAndReports) {
   })) << calls(hooks, "health_check", "node2");
   EXPECT_THAT(slurm().state("node2"), Not(HasSubstr("drain")));
   EXPECT_THAT(slurm().logs(), Not(HasSubstr("health_check killed"))) << "Slurm had to end it";
+}
+
+TEST_F(SlurmHooks, WhatFailedBeforeTheTimeIsOverIsARejection) {
+  const fs::path plan = impossiblePlan(
+      "[[stage]]\nname = \"long\"\nplugin = \"env\"\ntest = \"health\"\nscope = \"node\"\nranks = 1\n"
+      "timeout = \"1m\"\n[stage.params]\nidle_window = \"50s\"\nkernel_log = \"optional\"\n");
+  const fs::path hooks = write(plan, "10s");
+  EXPECT_EQ(call(hooks / "epilog.sh", "node1").exitCode, 0);
+  const fs::path kept = hooks / "keep/epilog/node1";
+  EXPECT_THAT(readWhole(kept / "log"), HasSubstr("the run was interrupted (SIGTERM)"));
+  EXPECT_THAT(calls(hooks, "epilog", "node1"), HasSubstr("rejected: drained\n")) << readWhole(kept / "log");
+  EXPECT_EQ(slurm().state("node1"), "drained");
+}
+
+TEST_F(SlurmHooks, OfAnyKindRunOneAtATimeOnANode) {
+  const fs::path hooks = write(waitingPlan(50), "10s");
+  auto prolog = std::async(std::launch::async, [&] { return call(hooks / "prolog.sh", "node1"); });
+  ASSERT_TRUE(within(10, [&] { return fs::exists(hooks / "keep/prolog/node1/run"); }));
+  for (const char* kind : {"health_check", "epilog"}) {
+    EXPECT_EQ(call(hooks / (std::string(kind) + ".sh"), "node1").exitCode, 0);
+    EXPECT_THAT(calls(hooks, kind, "node1"), HasSubstr("still at work: nothing was checked"));
+    EXPECT_FALSE(fs::exists(hooks / "keep" / kind / "node1" / "run"));
+  }
+  EXPECT_EQ(call(hooks / "epilog.sh", "node2").exitCode, 0);
+  EXPECT_TRUE(fs::exists(hooks / "keep/epilog/node2/run")) << "another node";
+  EXPECT_EQ(prolog.get().exitCode, 0);
+  EXPECT_THAT(calls(hooks, "prolog", "node1"), HasSubstr("did not end within 10 s"));
+  EXPECT_EQ(call(hooks / "epilog.sh", "node1").exitCode, 0);
+  EXPECT_THAT(calls(hooks, "epilog", "node1"), HasSubstr("did not end within 10 s"));
 }
 
 TEST_F(SlurmHooks, ACheckThatHearsNoSignalIsEndedAllTheSame) {

@@ -184,6 +184,41 @@ TEST_F(SlurmDrain, DrainsANodeThatFailedByItselfThoughNoFindingNamesIt) {
   EXPECT_THAT(slurm().state("node4"), Not(HasSubstr("drain")));
 }
 
+TEST_F(SlurmDrain, GoesOnWithTheOtherNodesWhereSlurmRefusesOne) {
+  const fs::path run = newRun(), bin = slurm().shared() / "refusing";
+  EXPECT_EQ(submitSick(run, {1, 2, 3}).exitCode, 1);
+  const std::string path = std::getenv("PATH");
+  fs::create_directories(bin);
+  std::ofstream(bin / "scontrol") << "#!/bin/sh\ncase \"$*\" in\n*NodeName=node2*) echo 'slurm_update error: "
+                                     "Invalid node state specified' >&2; exit 1 ;;\nesac\nPATH='"
+                                  << path << "'\nexec scontrol \"$@\"\n";
+  fs::permissions(bin / "scontrol", fs::perms(0755));
+  const auto refusing = [&](const char* command) {
+    return slurm().muster({command, run.string(), "--apply"}, 150, {{"PATH", bin.string() + ":" + path}});
+  };
+
+  const ProcessResult drained = refusing("drain");
+  EXPECT_EQ(drained.exitCode, 2) << drained.out << drained.err;
+  EXPECT_THAT(drained.out, HasSubstr("node1: drained: muster: sick-"));
+  EXPECT_THAT(drained.out,
+              ContainsRegex("node2: not changed: Slurm refused: .*Invalid node state specified"));
+  EXPECT_THAT(drained.out, HasSubstr("node3: drained: muster: sick-"));
+  EXPECT_THAT(drained.err, HasSubstr("not drained, because Slurm refused (see above): node2"));
+  EXPECT_EQ(slurm().state("node1"), "drained");
+  EXPECT_THAT(slurm().state("node2"), Not(HasSubstr("drain")));
+  EXPECT_EQ(slurm().state("node3"), "drained");
+
+  EXPECT_THAT(slurm().muster({"undrain", run.string(), "--dry-run"}).out, Not(HasSubstr("node2")));
+  ASSERT_EQ(slurm().muster({"drain", run.string(), "--apply"}).exitCode, 0);
+  const ProcessResult back = refusing("undrain");
+  EXPECT_EQ(back.exitCode, 2) << back.out << back.err;
+  EXPECT_THAT(back.out, HasSubstr("node1: given back: "));
+  EXPECT_THAT(back.out, HasSubstr("node2: not changed: Slurm refused: "));
+  EXPECT_THAT(back.out, HasSubstr("node3: given back: "));
+  EXPECT_EQ(slurm().state("node2"), "drained");
+  EXPECT_THAT(slurm().muster({"undrain", run.string(), "--apply"}).out, HasSubstr("node2: given back: "));
+}
+
 TEST_F(SlurmDrain, WritesAndActsOnlyInAFolderThatNobodyElseCouldPrepare) {
   const fs::path run = newRun(), precious = slurm().shared() / "precious-notes";
   EXPECT_EQ(submitSick(run, {1}).exitCode, 1);
@@ -328,6 +363,65 @@ TEST_F(SlurmScope, StatusOfAPlanWithOnlyClusterStagesIsThatOfItsNodes) {
   EXPECT_EQ(again.exitCode, 0) << again.out << again.err;
   EXPECT_THAT(again.out, HasSubstr("retesting 0 nodes with the cluster stages\n"));
   EXPECT_FALSE(fs::exists(run / "attempts" / "cluster.0"));
+}
+
+/// Whoever else's part ended otherwise: the job's own exit code is the greatest of all.
+TEST_F(SlurmScope, ResumeKeepsARejectionInAJobThatAnotherNodeFailed) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submitBadLink(run, 1, 2).exitCode, 1);
+  ASSERT_EQ(readWhole(run / "cluster_exits" / "node1"), "1\n");
+  std::ofstream(run / "cluster_exits" / "node3") << "137\n";
+  std::ofstream(run / "cluster.exit") << "137\n";
+  fs::remove_all(run / "records" / "cluster" / "node3");
+  const ProcessResult again = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_THAT(
+      again.out,
+      HasSubstr("do not run again: something failed in them on node1; after a repair, use --rejected"));
+  EXPECT_THAT(again.out, HasSubstr("retesting 0 nodes with the cluster stages\n"));
+  EXPECT_NE(again.exitCode, 0) << again.out << again.err;
+  EXPECT_FALSE(fs::exists(run / "attempts" / "cluster.0"));
+  // The same where nothing but its journal says so: its job was killed.
+  fs::remove(run / "cluster_exits" / "node1");
+  fs::remove(run / "cluster.exit");
+  fs::remove(run / "records" / "cluster" / "node1" / "node-0000" / "record.json");
+  EXPECT_THAT(slurm().muster({"resume", run.string(), "--wait"}).out,
+              HasSubstr("something failed in them on node1; after"));
+  EXPECT_THAT(slurm().muster({"resume", run.string(), "--rejected", "--wait"}).out,
+              HasSubstr("retesting 4 nodes with the cluster stages: node[1-4]\n"));
+}
+
+TEST_F(SlurmScope, ResumeRunsClusterStagesAgainWithANodeThatTheyMissed) {
+  const fs::path plan = slurm().shared() / "both.toml";
+  std::ofstream(plan) << readWhole(quickPlan()) << "[[stage]]\nname = \"ring\"\nplugin = \"ring\"\ntest = "
+                      << "\"ring\"\nscope = \"cluster\"\ntimeout = \"2m\"\n";
+  slurm().set("node4", "DOWN", "no power");
+  const fs::path run = newRun();
+  EXPECT_EQ(submit(plan, run, {"--simulate", healthyCluster(), "--wait"}).exitCode, 3);
+  slurm().set("node4", "RESUME");
+  ASSERT_TRUE(within(60, [] { return slurm().state("node4") == "idle"; }));
+  const ProcessResult second = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_EQ(second.exitCode, 0) << second.out << second.err;
+  EXPECT_THAT(second.out, HasSubstr("retesting 1 nodes with the plan: node4\n"));
+  EXPECT_TRUE(fs::exists(run / "attempts" / "cluster.0" / "run" / "node1"));
+}
+
+TEST_F(SlurmResume, RetestsANodeThatOnlyTheFleetRejected) {
+  const fs::path plan = slurm().shared() / "relative.toml";
+  std::ofstream(plan) << readWhole(quickPlan())
+                      << "[[stage.expect]]\nmetric = \"compute.gemm_throughput\"\nof = \"fleet\"\nwithin = "
+                      << "\"4%\"\n";
+  const fs::path scenario = slurm().shared() / "slow-node2.toml";
+  std::ofstream(scenario) << readWhole(healthy())
+                          << "\n[[fault]]\nkind = \"slow\"\nnode = 1\ndevice = 3\nfactor = 0.93\n"
+                          << "ops = [\"gemm\"]\n";
+  const fs::path run = newRun();
+  const ProcessResult first = submit(plan, run, {"--simulate", scenario.string(), "--wait"});
+  ASSERT_EQ(first.exitCode, 1) << first.out << first.err;
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out,
+              ContainsRegex("node2 +accepted +exit 0, rejected by the fleet"));
+  EXPECT_THAT(slurm().muster({"resume", run.string(), "--wait"}).out, HasSubstr("retesting 0 nodes"));
+  EXPECT_THAT(slurm().muster({"resume", run.string(), "--rejected", "--wait"}).out,
+              HasSubstr("retesting 1 nodes with the plan: node2\n"));
 }
 
 TEST_F(SlurmScope, ResumeRunsClusterStagesAgainWhereANodeWasMissing) {

@@ -35,14 +35,6 @@ constexpr double kFillPatience = 1200;    // seconds; the fleet job has an hour 
 constexpr unsigned kFillPause = 5000000;  // microseconds
 constexpr int kUnsurePatience = 3;        // looks that find no job before the run counts as lost
 
-void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
-  for (const slurm::NodeAction& action : actions)
-    if (action.reason.empty())
-      printText("{}: not changed: {}\n", printable(action.node), printable(action.why));
-    else
-      printText("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, printable(action.reason));
-}
-
 /// Puts aside what another round makes again: the old fleet report, and with `clusterAgain` what the
 /// cluster-scope job left.
 Status prepareRound(const slurm::RunStore& run, int round, bool clusterAgain) {
@@ -225,7 +217,7 @@ Result<int> slurmDrain(const SlurmOptions& o) {
   auto actions = slurm::planDrain(run.submission().id, rejected, known);
   if (actions.empty()) printText("no node of this run is rejected\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyDrain(run, actions));
-  showActions(actions, "drained", o.apply);
+  slurm::showActions(actions, o.apply ? "drained" : "would be drained");
   const auto unconfirmed =
       std::count_if(rejected.begin(), rejected.end(),
                     [](const slurm::RejectedNode& node) { return !node.unconfirmed.empty(); });
@@ -248,7 +240,7 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
   auto actions = slurm::planUndrain(run.submission(), drained, known);
   if (actions.empty()) printText("no node is drained by this run\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyUndrain(run, actions));
-  showActions(actions, "given back", o.apply);
+  slurm::showActions(actions, o.apply ? "given back" : "would be given back");
   return kExitAccepted;
 }
 

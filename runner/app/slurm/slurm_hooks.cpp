@@ -100,9 +100,9 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   MUSTER_TRY(const fs::path out, trustedPath(made, "folder of the hooks", Above::kAll));
   MUSTER_TRY(const fs::path results,
              trustedTarget(o.hookFolder, "folder of the hooks' results", Above::kAll));
+  hook.folder = (results / "").parent_path().string();  // it may end with a '/'
   for (const char* kind : {"health_check", "prolog", "epilog"}) {
     hook.kind = kind;
-    hook.folder = (results / kind).string();
     MUSTER_CHECK_OK(writeHook(tree.templates, out, hook));
   }
   printText(

@@ -5,11 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+
 #include "tests/support/process.h"
 
 namespace muster::slurm {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -134,6 +138,113 @@ TEST(Undrain, DoesNotBelieveItsOwnList) {
   EXPECT_THAT(actions[1].why, HasSubstr("was not drained by this run"));
   EXPECT_THAT(actions[2].why, HasSubstr("its reason was changed"));
   EXPECT_THAT(actions[3].why, HasSubstr("is not a node of this run"));
+}
+
+/// A run of n1, n2 and n3, on fakes of sinfo, which shows the folder of nodes, and of scontrol, which refuses
+/// n2.
+class Refusal : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::getenv("PATH");
+    setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
+    Submission submission;
+    submission.planFile = "plan.toml";
+    submission.id = "run-1";
+    submission.nodes = {"n1", "n2", "n3"};
+    for (const std::string& node : submission.nodes) set(node, "idle", "none");
+    program("sinfo", "cat \"$here\"/nodes/*");
+    const auto run = RunStore::create(folder_.path() / "run", submission);
+    ASSERT_TRUE(run.ok()) << run.error().text();
+    run_.emplace(*run);
+  }
+  void TearDown() override { setenv("PATH", path_.c_str(), 1); }
+
+  void program(const std::string& name, const std::string& text) {
+    const auto file =
+        folder_.write(name, "#!/bin/sh\nhere='" + folder_.path().string() + "'\n" + text + "\n");
+    std::filesystem::permissions(file, std::filesystem::perms(0755));
+  }
+  void set(const std::string& node, const std::string& state, const std::string& reason) {
+    folder_.write("nodes/" + node, fmt::format("{}|{}|(null)|root|{:<512}\n", node, state, reason));
+  }
+  /// `refusal` is what scontrol does for n2; for others it drains with our reason, or takes the drain away.
+  void scontrol(const std::string& refusal) {
+    program("scontrol",
+            "node=${2#NodeName=}\nshow() { printf '%s|%s|(null)|root|%-512s\\n' \"$node\" \"$1\" "
+            "\"$2\" >\"$here/nodes/$node\"; }\n[ $node != n2 ] || {\n" +
+                refusal +
+                "\n}\ncase $3 in\n*=DRAIN) show drained \"${4#Reason=}\" ;;\n*) show idle none ;;\nesac");
+  }
+  [[nodiscard]] std::vector<NodeAction> actions() const {
+    return planDrain("run-1", {{"n1", "gemm"}, {"n2", "gemm"}, {"n3", "gemm"}}, *readNodes());
+  }
+  [[nodiscard]] std::vector<std::string> drained() const {
+    std::vector<std::string> names;
+    const auto list = drainedByRun(*run_);
+    for (const NodeAction& node : *list) names.push_back(node.node);
+    return names;
+  }
+
+  muster::testing::TempDir folder_;
+  std::string path_;
+  std::optional<RunStore> run_;
+};
+
+constexpr const char* kRefuses =
+    "echo 'slurm_update error: Requested operation is presently disabled' >&2; exit 1";
+constexpr const char* kSilent = "echo 'slurm_update error: Unable to contact slurm controller' >&2; exit 1";
+
+TEST_F(Refusal, OfOneNodeKeepsNoOtherFromBeingDrained) {
+  scontrol(kRefuses);
+  auto all = actions();
+  const Status status = applyDrain(*run_, all);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(status.error().text(), HasSubstr("not drained, because Slurm refused (see above): n2"));
+  EXPECT_THAT(all[1].why, HasSubstr("Requested operation is presently disabled"));
+  EXPECT_TRUE(readNodes()->at("n3").drained());
+  EXPECT_THAT(drained(), ElementsAre("n1", "n3"));
+}
+
+TEST_F(Refusal, IsNoneWhereTheNodeIsDrainedAllTheSame) {
+  scontrol("show drained \"${4#Reason=}\"\nexit 1");
+  auto all = actions();
+  const Status status = applyDrain(*run_, all);
+  EXPECT_TRUE(status.ok()) << status.error().text();
+  EXPECT_THAT(drained(), ElementsAre("n1", "n2", "n3"));
+}
+
+TEST_F(Refusal, WithAnotherUsersDrainIsNotOurDrain) {
+  scontrol("show drained fan\nexit 1");
+  auto all = actions();
+  EXPECT_FALSE(applyDrain(*run_, all).ok());
+  EXPECT_THAT(drained(), ElementsAre("n1", "n3"));
+}
+
+/// The controller may have heard it and drain the node later.
+TEST_F(Refusal, IsNotWhatAControllerThatDoesNotAnswerSays) {
+  scontrol(kSilent);
+  auto all = actions();
+  const Status status = applyDrain(*run_, all);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(), HasSubstr("stopped at n2: Slurm's controller does not answer"));
+  EXPECT_THAT(drained(), ElementsAre("n1", "n2"));
+  EXPECT_FALSE(readNodes()->at("n3").drained());
+}
+
+TEST_F(Refusal, OfOneNodeKeepsNoOtherFromBeingGivenBack) {
+  scontrol(":");
+  auto all = actions();
+  ASSERT_TRUE(applyDrain(*run_, all).ok());
+  ASSERT_THAT(drained(), ElementsAre("n1", "n2", "n3"));
+  scontrol(kRefuses);
+  auto back = planUndrain(run_->submission(), *drainedByRun(*run_), *readNodes());
+  const Status status = applyUndrain(*run_, back);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(), HasSubstr("not given back, because Slurm refused (see above): n2"));
+  EXPECT_THAT(back[1].why, HasSubstr("Requested operation is presently disabled"));
+  EXPECT_FALSE(readNodes()->at("n3").drained());
+  EXPECT_THAT(drained(), ElementsAre("n2"));
 }
 
 }  // namespace
