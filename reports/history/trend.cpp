@@ -111,7 +111,11 @@ void TrendFinder::add(const std::vector<Series>& figure) {
     trends_.measured += series.simulated ? 0 : 1;
     const double level = std::fabs(medianOf(series.values));
     const Noise noise = noiseOf(series, noises, options_.leastDifferences);
-    if (!(level > 0) || series.values.size() < options_.leastRuns || noise.differences == 0) {
+    if (!(level > 0)) {
+      ++trends_.zero;
+      continue;
+    }
+    if (series.values.size() < options_.leastRuns || noise.differences == 0) {
       ++trends_.tooFew;
       continue;
     }

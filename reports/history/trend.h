@@ -70,6 +70,7 @@ struct Trends {
   size_t left = 0;              ///< changes beyond TrendOptions::mostChanges
   size_t series = 0;            ///< that were looked at
   size_t tooFew = 0;            ///< that have too few runs, or too few to know their noise
+  size_t zero = 0;              ///< with a median of zero: a change has no share of it, so none is found
   size_t measured = 0;          ///< series that are not simulated
   size_t worseMeasured = 0;     ///< changes for the worse, listed or not
   size_t worseSimulated = 0;

@@ -336,6 +336,8 @@ TEST(Compare, TellsAShiftOfTheFleetFromThatOfANode) {
   EXPECT_NE(compared.out.find("WORSE   sim-node-0001 gemm compute.gemm_throughput", odd), std::string::npos)
       << compared.out;
   EXPECT_EQ(compared.out.find("sim-node-0003 gemm", odd), std::string::npos) << compared.out;
+  EXPECT_NE(compared.out.find("\nVerdicts\n  sim-node-0001: accepted -> rejected\n"), std::string::npos)
+      << compared.out;
 }
 
 TEST(Compare, RefusesFleetsWithoutACommonNode) {
@@ -347,6 +349,17 @@ TEST(Compare, RefusesFleetsWithoutACommonNode) {
   const auto compared = runMuster({"compare", in("one"), in("two")});
   EXPECT_EQ(compared.exitCode, 2);
   EXPECT_NE(compared.err.find("no node has a record on both sides"), std::string::npos) << compared.err;
+}
+
+TEST(Compare, MissesANodeThatWasAccepted) {
+  fs::create_directories(in("some"));
+  for (const int node : {0, 2})
+    fs::copy(in(fmt::format("run/sim-node-{:04}", node)), in(fmt::format("some/{}", node)),
+             fs::copy_options::recursive);
+  const auto fewer = runMuster({"compare", in("run"), in("some")});
+  EXPECT_EQ(fewer.exitCode, 1) << fewer.out;
+  EXPECT_NE(fewer.out.find("Only before: sim-node-0001, sim-node-0003"), std::string::npos) << fewer.out;
+  EXPECT_EQ(runMuster({"compare", in("some"), in("run")}).exitCode, 0);
 }
 
 TEST(Rma, CollectsWhatConcernsTheDevice) {

@@ -138,8 +138,8 @@ void printResults(const Sides& sides) {
   bool any = false;
   for (const auto& [before, after] : sides.pairs) {
     if (before.acceptance == after.acceptance) continue;
-    printText("{}  {}: {} -> {}\n", any ? "" : "\nVerdicts\n", after.node, nameOf(before.acceptance),
-              nameOf(after.acceptance));
+    if (!any) printText("\nVerdicts\n");
+    printText("  {}: {} -> {}\n", after.node, nameOf(before.acceptance), nameOf(after.acceptance));
     any = true;
   }
   for (const auto* list : {&sides.onlyBefore, &sides.onlyAfter})
@@ -226,7 +226,12 @@ Json json(const Sides& sides, const Compared& result) {
 /// Of a fleet its shifts and the nodes beside them decide; of few nodes each pair.
 bool isWorse(const Sides& sides, const Compared& result) {
   const auto worse = [](const auto& one) { return one.worse; };
-  if (std::any_of(sides.pairs.begin(), sides.pairs.end(), isLost)) return true;
+  const auto gone = [&](const std::string& node) {
+    return sides.before.at(node).acceptance == Acceptance::kAccepted;
+  };
+  if (std::any_of(sides.pairs.begin(), sides.pairs.end(), isLost) ||
+      std::any_of(sides.onlyBefore.begin(), sides.onlyBefore.end(), gone))
+    return true;
   if (sides.pairs.size() >= history::kLeastShiftNodes)
     return std::any_of(result.shifts.shifts.begin(), result.shifts.shifts.end(), worse) ||
            std::any_of(result.shifts.odd.begin(), result.shifts.odd.end(), worse);

@@ -18,7 +18,7 @@ struct CompareOptions {
   bool json = false;
 };
 
-/// 1 if a metric got worse or an accepted node is no longer accepted, else 0.
+/// 1 if a metric got worse or an accepted node is missing or no longer accepted, else 0.
 Result<int> compareCommand(const CompareOptions& options);
 CLI::App* addCompare(CLI::App& app, CompareOptions& options);
 

@@ -67,7 +67,7 @@ Nodes are paired by name, devices by their place. With fewer than four nodes eac
 nodes' changes is the noise: listed are metrics that moved on the whole fleet by more than the noise and 2% (temperatures:
 5 degrees), and nodes that moved otherwise than the others. The history, which knows more runs, is not needed.
 
-Exit code: 0, or 1 if a metric got worse or an accepted node is no longer accepted.
+Exit code: 0, or 1 if a metric got worse or an accepted node is missing or no longer accepted.
 
 Examples:
   muster compare runs/driver-570 runs/driver-580

@@ -246,8 +246,8 @@ Result<int> trend(const HistoryOptions& options) {
               trends.left == 0 ? "them all" : fmt::format("the first {}", trends.changes.size()));
   printText(
       "{} series, {} changed; {} have too few runs (required: 4 runs of a part and 6 successive pairs of its "
-      "metric on the node)\n",
-      trends.series, changed, trends.tooFew);
+      "metric on the node), {} are mostly zero and not examined; numbers of errors are not followed\n",
+      trends.series, changed, trends.tooFew, trends.zero);
   return worse ? kExitRejected : kExitAccepted;
 }
 

@@ -66,6 +66,7 @@ Json toJson(const history::Trends& trends) {
   for (const history::Change& change : trends.changes) changes.push_back(toJson(change));
   return {{"series", trends.series},
           {"too_few", trends.tooFew},
+          {"mostly_zero", trends.zero},
           {"not_listed", trends.left},
           {"changes", changes}};
 }

@@ -229,7 +229,7 @@ TEST(Trend, SaysWhereRunsAreTooFew) {
       4, 9, [](int, int) { return 1.0; }, 1));
   EXPECT_EQ(one.tooFew, 1u) << "three differences do not tell the noise of one device";
   const auto zero = trendsOf(node(9, 9, [](int, int) { return 0.0; }));
-  EXPECT_EQ(zero.tooFew, 8u) << "a level of zero has no shares";
+  EXPECT_EQ(zero.zero, 8u) << "a level of zero has no shares";
 }
 
 TEST(Trend, CountsTheChangesThatItDoesNotList) {
