@@ -120,7 +120,26 @@ TEST_F(FleetRelative, AFleetForEachPartIsNoneOfAll) {
   }
   const auto result = verify();
   EXPECT_EQ(result.exitCode, 3) << result.out;
-  EXPECT_THAT(result.out, HasSubstr("no fleet counts them together with all nodes that ran the same plan"));
+  EXPECT_THAT(result.out,
+              HasSubstr("no fleet counts them together with all nodes that are compared or connected"));
+}
+
+TEST_F(FleetRelative, AFleetForEachPartIsNoneOfAllWhereTheirPlansDiffer) {
+  run("fail", 1);
+  run("warn", 1, "warn");
+  const std::map<std::string, std::vector<std::string>> parts = {{"fail", {"sim-node-0000", "sim-node-0001"}},
+                                                                 {"warn", {kSlow, "sim-node-0003"}}};
+  for (const auto& [part, nodes] : parts) {
+    fs::create_directories(fs::path(records()) / part);
+    for (const std::string& node : nodes)
+      fs::copy(run_.path() / part / node, fs::path(records()) / part / node, fs::copy_options::recursive);
+    const auto expected = run_.write("nodes.txt", join(nodes, "\n")).string();
+    ASSERT_EQ(runMuster({"fleet", records() + "/" + part, "--expect", expected}).exitCode, 0);
+  }
+  verify();  // signs it
+  const auto result = runMuster({"verify", records(), "--key", (run_.path() / "key.pub").string()});
+  EXPECT_EQ(result.exitCode, 3) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("together with all nodes that are compared or connected"));
 }
 
 TEST_F(FleetRelative, AFleetOfEarlierRecordsIsNoneOfLaterOnes) {

@@ -219,7 +219,6 @@ void takeResult(const VerifyTools& tools, const std::string& prefix, const Recor
   one.acceptance = nameOf(shown.acceptance);
   one.node = record.node;
   one.sha256 = record.fileSha256;
-  one.plan = record.plan.sha256;
   one.nodeCount = record.nodeCount;
   one.undone = undoneOf(record);
   one.compares =
@@ -246,17 +245,16 @@ void verifyJoined(const FolderResult& result, Verification& out) {
                     devicesText(undone), example));
 }
 
-/// Leaves open records of a plan that compares or connects nodes, where no fleet that counts them holds all
-/// nodes that the directory has of that plan, or that their run had: each part of a cluster may be well by
-/// itself.
+/// Leaves open records of plans that compare or connect nodes, where no fleet that counts them holds all
+/// nodes that the directory has of such plans, or that their run had: each part of a cluster may be well by
+/// itself. Of any plan: one may differ from another by a comment.
 void verifyWhole(const FolderResult& result, Verification& out) {
-  std::map<std::string, std::set<std::string>> nodes;  // by plan
+  std::set<std::string> all;
   for (const VerifiedResult& one : result.verified)
-    if (one.compares) nodes[one.plan].insert(one.node);
+    if (one.compares) all.insert(one.node);
   std::set<std::string> parts, fewer;
   for (const VerifiedResult& one : result.verified) {
     if (!one.compares) continue;
-    const std::set<std::string>& all = nodes.at(one.plan);
     bool whole = all.size() < 2;
     size_t together = 1;
     for (const VerifiedResult& fleet : result.verified) {
@@ -270,10 +268,11 @@ void verifyWhole(const FolderResult& result, Verification& out) {
   if (!parts.empty())
     out.leaveOpen(
         VerifyCheck::kLimits,
-        fmt::format("{}: no fleet counts them together with all nodes that ran the same plan: what connects "
-                    "them, and limits relative to the fleet, were not judged over all; ask for one fleet, or "
-                    "verify each part alone if they are of different times",
-                    devicesText({parts.begin(), parts.end()})));
+        fmt::format(
+            "{}: no fleet counts them together with all nodes that are compared or connected: what connects "
+            "them, and limits relative to the fleet, were not judged over all; ask for one fleet, or "
+            "verify each part alone if they are of different times",
+            devicesText({parts.begin(), parts.end()})));
   if (!fewer.empty())
     out.leaveOpen(VerifyCheck::kLimits,
                   fmt::format("{}: their run had more nodes than the fleet has: ask what became of "

@@ -21,7 +21,6 @@ struct VerifiedResult {
   // Of a run.
   std::string node;                 ///< empty: this is a fleet
   std::string sha256;               ///< of the record
-  std::string plan;                 ///< digest of the plan
   int nodeCount = 1;                ///< nodes that the run had
   std::vector<std::string> undone;  ///< what only a fleet judges, a line each
   bool compares = false;            ///< it has stages of scope cluster, or limits relative to the fleet
