@@ -74,6 +74,7 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records) collectAbsent(records.nodes[i]);
   believeTheAbsent();
+  for (auto& [key, group] : groups_) believeTheReceivers(group);
 }
 
 /// Who says that its run had another number of nodes than most say stays in their run: it would escape what
@@ -116,7 +117,7 @@ void BlameTable::addRecord(const NodeSummary& record) {
   }
   for (const DeviationSummary& d : record.deviations)
     if (const StageSummary* stage = stageOf(d, record); d.cause == Cause::kRank && !d.source.empty() && stage)
-      groups_[groupKey(*stage, record)].sources[d.metric][d.source] += d.times;
+      groups_[groupKey(*stage, record)].sources[d.metric][d.source].insert(record.node);
 }
 
 /// Counts those that were there, though node 0 says that they did not arrive; and keeps what one says of
@@ -151,6 +152,24 @@ void BlameTable::believeTheAbsent() {
     const auto absent = absentNodes(leader.text);
     const bool metNobody = absent && absent->first + 1 == absent->second;
     if (leader.startedLater || (leader.absent > 1 && metNobody)) leader.text = leader.absentSay;
+  }
+}
+
+/// A node's data were wrong if it says so itself, or two others that name no other node. Who alone names
+/// another, or names several, may have damaged what it received or passed on.
+void BlameTable::believeTheReceivers(Group& group) const {
+  for (const auto& [metric, sources] : group.sources) {
+    std::map<std::string, std::set<std::string>> named;  // by who says so, the nodes
+    for (const auto& [source, speakers] : sources)
+      if (const auto place = group.ranks.find(std::atoi(source.c_str()));
+          place != group.ranks.end() && place->second.unique)
+        for (const std::string& speaker : speakers) named[speaker].insert(place->second.record->node);
+    std::map<std::string, size_t> voices;
+    for (const auto& [speaker, nodes] : named)
+      for (const std::string& node : nodes)
+        if (speaker == node || nodes.size() == 1) voices[node] += speaker == node ? 2 : 1;
+    for (const auto& [node, count] : voices)
+      if (count > 1) group.senders[metric].insert(node);
   }
 }
 
@@ -205,9 +224,11 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
     return {{std::move(suspect)}, true, ""};
   }
   const bool own = isAbout(suspect, record.node);
-  // Node 0 reports for all; another member has a say in what is its own (plugins/ring/report.h).
-  const bool ofOneNode = suspect.kind == SuspectKind::kNode || suspect.kind == SuspectKind::kDevice;
-  if (!own && ofOneNode && record.nodeRank != 0) return {{ownPart(d, record)}, true, ""};
+  // Node 0 reports for all; another member has a say in what is its own, and in its links
+  // (plugins/ring/report.h).
+  const std::vector<std::string> named = nodesOf(suspect);
+  const bool endOf = std::find(named.begin(), named.end(), record.node) != named.end();
+  if (!endOf && record.nodeRank != 0) return {{ownPart(d, record)}, true, ""};
   return {{std::move(suspect)}, own, ""};
 }
 
@@ -278,13 +299,16 @@ Blame BlameTable::ofRank(const DeviationSummary& d, const NodeSummary& record) c
   // Who cannot tell the rank believes those of its group who can.
   if (const auto known = group->sources.find(d.metric); source.empty() && known != group->sources.end())
     source = std::max_element(known->second.begin(), known->second.end(), [](const auto& a, const auto& b) {
-               return a.second < b.second;
+               return a.second.size() < b.second.size();
              })->first;
   if (source.empty()) return ofGroup(d, record);
   const auto place = group->ranks.find(std::atoi(source.c_str()));
   if (place == group->ranks.end() || !place->second.unique) return ofGroup(d, record);
-  Blame blame{{deviceOf(place->second)}, place->second.record->node == record.node, "rank " + source};
-  return blame;
+  const std::string& sender = place->second.record->node;
+  const auto senders = group->senders.find(d.metric);
+  if (sender != record.node && (senders == group->senders.end() || !senders->second.contains(sender)))
+    return ofGroup(d, record);
+  return {{deviceOf(place->second)}, sender == record.node, "rank " + source};
 }
 
 Suspect BlameTable::partOf(const Mention& mention, const DeviationSummary& d,

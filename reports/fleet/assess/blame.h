@@ -36,7 +36,6 @@ class BlameTable {
   [[nodiscard]] std::string outsider(const DeviationSummary& deviation, const NodeSummary& record) const;
 
  private:
-  using Votes = std::map<std::string, size_t>;  ///< by rank
   /// A rank of a group: whose it is.
   struct Place {
     const NodeSummary* record = nullptr;
@@ -45,7 +44,9 @@ class BlameTable {
   };
   struct Group {
     std::map<int32_t, Place> ranks;
-    std::map<uint32_t, Votes> sources;  ///< of wrong results: by metric, how many verdicts name each rank
+    /// Of wrong results: by metric and by the rank whose data they are said to be, the nodes that say so.
+    std::map<uint32_t, std::map<std::string, std::set<std::string>>> sources;
+    std::map<uint32_t, std::set<std::string>> senders;  ///< by metric, the nodes of which that is believed
   };
   /// Which run of several nodes a record belongs to.
   [[nodiscard]] std::string runKey(const NodeSummary& record) const;
@@ -56,6 +57,7 @@ class BlameTable {
   void addRecord(const NodeSummary& record);
   void collectAbsent(const NodeSummary& record);
   void believeTheAbsent();
+  void believeTheReceivers(Group& group) const;
   [[nodiscard]] Suspect deviceOf(const Place& place) const;
   /// Whether `record` has a say about `node` in what that stage reports.
   [[nodiscard]] bool mayName(const std::string& node, const DeviationSummary& deviation,

@@ -306,7 +306,7 @@ class RecordReader::Impl {
     node.nodeRank = fields.count("node_rank");
     node.nodeCount = fields.count("node_count");
     node.started = fields.seconds("started");
-    node.finished = fields.seconds("finished");
+    node.finished = std::max(node.started, fields.seconds("finished"));  // a clock may be set back
     node.backend = textIn(fields, "backend");
     node.bootId = textIn(fields, "boot_id");
     node.strict = fields.flag("strict");

@@ -195,6 +195,12 @@ class RunVerification {
                          record.profile.name, record.profile.sha256, promised->second));
     else
       out_.tell(VerifyCheck::kPromise, named("the run used the promised profile " + record.profile.name));
+    const auto own = tools_.profiles.find(record.profile.name);
+    if (promise.profileSha256.size() > 1 && own != tools_.profiles.end() && own->second.match.onlyByName)
+      leaveOpen(VerifyCheck::kPromise,
+                fmt::format("of several promised profiles the run chose {}, which no device asks for: verify "
+                            "such nodes alone, with one --sku",
+                            record.profile.name));
   }
 
   [[nodiscard]] std::string promisedNames() const {

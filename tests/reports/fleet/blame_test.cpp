@@ -67,7 +67,7 @@ class GroupFleet {
   /// Data of `source` is wrong: all ranks see it, and some can say whose it was.
   void corrupt(int source) {
     for (int rank = 0; rank < world(); ++rank) {
-      const bool tells = rank == 0 || below(3) > 0;
+      const bool tells = rank == 0 || rank == source || below(3) > 0;
       StageRecord& at = stage(rank / ranks_);
       Measurement fault;
       fault.metric = "collective.collective_first_fault";
@@ -86,6 +86,30 @@ class GroupFleet {
       verdict.detail = fault.device + ": 1, required at most 0";
     }
     for (int node = 0; node < nodes_; ++node) end(node, Acceptance::kRejected, 1);
+  }
+
+  /// The first rank of `node` finds wrong data, which it lays to another.
+  void findsWrongDataOf(int node, int source) {
+    StageRecord& at = stage(node);
+    Measurement fault;
+    fault.metric = "collective.collective_first_fault";
+    fault.unit = "text";
+    fault.text = fmt::format(
+        "rank {}: all_gather bf16 of 1048576 B: 1 wrong elements, the first at 4096, from rank {}",
+        node * ranks_, source);
+    fault.informational = true;
+    fault.caseId = fmt::format("{}-{}", kStage, source);
+    fault.rank = node * ranks_;
+    fault.device = "gpu0";
+    at.measurements.push_back(fault);
+    at.cases.push_back({fault.caseId, Json::object()});
+    Verdict verdict = at.verdicts.front();
+    verdict.caseId = fault.caseId;
+    verdict.outcome = Outcome::kFail;
+    verdict.metric = "collective.collective_wrong_elements";
+    verdict.detail = "gpu0: 1, required at most 0";
+    at.verdicts.push_back(verdict);
+    end(node, Acceptance::kRejected, 1);
   }
 
   /// What node 0 published ends the stage on all nodes but those that wrote no record.
@@ -287,6 +311,22 @@ TEST(Blame, AWrongSumOfUnknownSourceIsNotADeviceFault) {
   ASSERT_EQ(fleet.suspects.size(), 1u);
   EXPECT_EQ(fleet.suspects[0].kind, SuspectKind::kGroup);
   EXPECT_EQ(fleet.exitCode, 1);
+}
+
+/// Who alone says so may have damaged what it received, or made it up; who names several has passed it on.
+TEST(Blame, AWrongSumThatOneNodeAloneLaysToAnotherIsNobodysKnownFault) {
+  for (const int speaker : {0, 1, 2}) {
+    SCOPED_TRACE(speaker);
+    GroupFleet made(3);
+    for (int other = 0; other < 3; ++other)
+      if (other != speaker) made.findsWrongDataOf(speaker, other * made.ranks());
+    // ... of which one passed on what it had got from the speaker.
+    made.findsWrongDataOf((speaker + 1) % 3, (speaker + 2) % 3 * made.ranks());
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kRejected)], 0u);
+    EXPECT_NE(fleet.exitCode, 0);
+    EXPECT_THAT(nodeOf(fleet, GroupFleet::nameOf(speaker)).reason, HasSubstr("cannot be told"));
+  }
 }
 
 TEST(Blame, ARankThatDiedIsNamedAndNotThoseThatWaitedForIt) {
@@ -547,11 +587,16 @@ TEST(Blame, OneMemberThatHoldsANodeToBeLostOfWhichNodeZeroSaysNothingIsNotBeliev
 
 /// Node 0 reports for all of a group.
 TEST(Blame, AMemberThatNamesAnotherNodeSpeaksAgainstItself) {
-  GroupFleet made(3);
-  made.reports(1, "node n2", "node");
-  const Fleet fleet = made.assess();
-  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted);
-  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kRejected);
+  for (const auto& [culprit, kind] :
+       {std::pair("node n2", "node"), {"node n2, rail 1", "node-rail"}, {"link n0 - n2", "link"}}) {
+    SCOPED_TRACE(culprit);
+    GroupFleet made(3);
+    made.reports(1, culprit, kind);
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAccepted);
+    EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted);
+    EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kRejected);
+  }
 }
 
 TEST(Blame, ASlowLinkIsNeitherItsReportersNorOneEndsFault) {
