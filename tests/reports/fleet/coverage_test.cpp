@@ -122,6 +122,19 @@ TEST_F(Mixture, OfOneRunIsNotSuspected) {
   EXPECT_THAT(notes(), Not(HasSubstr("--fleet-id")));
 }
 
+/// A clock may be set back, and an end made up.
+TEST_F(Mixture, OfOneRunIsNotTornByAnEndBeforeItsBegin) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 8; ++i) {
+    Record record = nodeRecord(names.emplace_back(fmt::format("n{}", i)));
+    record.started = kBegin + i;
+    record.finished = i == 1 ? 0.5 : record.started + 600;
+    folder_.add(record);
+  }
+  const Fleet fleet = folder_.assess(names);
+  EXPECT_EQ(fleet.states[static_cast<size_t>(fleet::NodeState::kAccepted)], 8u) << join(fleet.reasons, "\n");
+}
+
 TEST_F(Mixture, NamesANodeThatWasNotRunAgain) {
   for (const char* name : {"n1", "n2", "n3"}) add(name, 0);
   add("n1", 2);
