@@ -58,21 +58,4 @@ ExactValues::ExactValues(Dtype dtype, ReduceOp reduce, int ranks, uint64_t seed)
   }
 }
 
-Status checkInputIndex(const CollectiveSpec& spec, int ranks, uint64_t index) {
-  if (index < spec.sendCount(ranks)) return {};
-  return Error{ErrorCode::kProtocol,
-               "a rank told of a wrong element that no input has: what ranks tell each other arrives damaged",
-               collectiveOpName(spec.op)};
-}
-
-int wrongInput(const ExactValues& values, uint64_t index, const std::vector<double>& inputs, int rank) {
-  std::vector<int> different;
-  for (int other = 0; other < values.ranks(); ++other)
-    if (!(inputs[static_cast<size_t>(other)] == values.input(other, index))) different.push_back(other);
-  if (different.size() == 1) return different[0];
-  const bool allOthers = inputs.size() > 2 && different.size() == inputs.size() - 1 &&
-                         std::count(different.begin(), different.end(), rank) == 0;
-  return allOthers ? rank : -1;
-}
-
 }  // namespace muster

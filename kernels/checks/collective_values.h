@@ -3,11 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "kernels/spec/collective_spec.h"
 #include "kernels/spec/pattern.h"
-#include "runner/core/result.h"
 
 namespace muster {
 
@@ -114,14 +112,5 @@ class ExactValues {
   int contributors_ = 0;   ///< ranks that put in more than the identity
   bool integers_ = false;  ///< the dtype has no fractions
 };
-
-/// Refuses an index that another rank sent and that no input has: what ranks tell each other can arrive
-/// damaged, too.
-Status checkInputIndex(const CollectiveSpec& spec, int ranks, uint64_t index);
-
-/// Whose input of a reduction is wrong, from every rank's input at one index, as `rank` sees it: one that
-/// differs alone; where all others do, it is this rank that expects something else. -1: none, or it cannot be
-/// told.
-int wrongInput(const ExactValues& values, uint64_t index, const std::vector<double>& inputs, int rank);
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "kernels/checks/collective_values.h"
 #include "plugins/collective/local_compute_time.h"
 #include "plugins/collective/nccl_tests.h"
 #include "plugins/collective/tests.h"
@@ -83,19 +84,27 @@ class Sweep {
     MUSTER_TRY(
         Timing timing,
         measure({bench_.group, result_.params, size.spec, seed_ + size.asked, keepGoing}).context(text));
-    noteFault(text, timing.mismatch);
+    noteFault(size.spec, text, timing.mismatch);
     size.timings.push_back(std::move(timing));
     return {};
   }
 
-  void noteFault(const std::string& text, const CollectiveMismatch& found) {
+  /// Whose data arrived wrong, in the words that a fleet looks for (reports/fleet/read/cause.h).
+  [[nodiscard]] std::string sourceOf(const CollectiveSpec& spec, const CollectiveMismatch& found) const {
+    if (found.source >= 0) return fmt::format("from rank {}", found.source);
+    const int owner = originOf(spec, bench_.group.rank(), result_.ranks, found.firstElement).rank;
+    std::string unknown = "from a rank that cannot be told";
+    if (owner >= 0)
+      unknown += fmt::format(": rank {}'s input is right, it was damaged on its way or on arrival", owner);
+    return unknown;
+  }
+
+  void noteFault(const CollectiveSpec& spec, const std::string& text, const CollectiveMismatch& found) {
     if (found.wrong == 0) return;
     wrong_ += found.wrong;
     if (!firstFault_.empty()) return;
-    firstFault_ = fmt::format(
-        "rank {}: {}: {} wrong elements, the first at {}, {}", bench_.group.rank(), text, found.wrong,
-        found.firstElement,
-        found.source < 0 ? "from a rank that cannot be told" : fmt::format("from rank {}", found.source));
+    firstFault_ = fmt::format("rank {}: {}: {} wrong elements, the first at {}, {}", bench_.group.rank(),
+                              text, found.wrong, found.firstElement, sourceOf(spec, found));
     bench_.host.log(MUSTER_LOG_ERROR, firstFault_);
   }
 

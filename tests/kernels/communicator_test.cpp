@@ -119,14 +119,5 @@ TEST(ExactValues, TellWhereEachElementComesFrom) {
   EXPECT_EQ(originOf(specOf(CollectiveOp::kReduceScatter, 10), 2, 4, 3).index, 23u);
 }
 
-TEST(InputIndex, OfAnotherRankIsWithinTheInput) {
-  CollectiveSpec spec;
-  spec.op = CollectiveOp::kReduceScatter;
-  spec.count = 10;
-  EXPECT_TRUE(checkInputIndex(spec, 4, 39).ok());
-  for (const uint64_t index : {uint64_t{40}, uint64_t{1} << 40, ~uint64_t{0}})
-    EXPECT_EQ(checkInputIndex(spec, 4, index).error().code, ErrorCode::kProtocol);
-}
-
 }  // namespace
 }  // namespace muster

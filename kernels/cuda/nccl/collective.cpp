@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/checks/wrong_source.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/error.h"
 #include "kernels/cuda/nccl/elements.h"
@@ -18,16 +19,10 @@ namespace {
 constexpr int kNothingYet = 0xff;  ///< a result that nobody wrote is all ones: NaN
 constexpr uint64_t kNone = ~0ull;
 
-/// What each rank tells the others once a result was checked.
-struct Finding {
-  uint64_t wrong = 0;
-  uint64_t firstInput = kNone;  ///< index of the inputs behind the first wrong element of a reduction
-};
-
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-class NcclCollective : public Collective {
+class NcclCollective : public Collective, private RankExchange {
  public:
   NcclCollective(NcclGroup& group, const CollectiveSpec& spec, ncclDataType_t type, double& queued)
       : group_(group), spec_(spec), type_(type), queued_(queued) {}
@@ -52,10 +47,11 @@ class NcclCollective : public Collective {
     return static_cast<double>(spec_.bytes(group_.size())) * spec_.busFactor(group_.size());
   }
   Result<WrongElements> countWrong();
-  Result<int> findSource(const CollectiveMismatch& own);
+  Result<std::vector<WrongResult>> results(const WrongResult& own) override { return shareWithAll(own); }
+  Result<std::vector<double>> inputs(uint64_t index) override;
   Result<double> inputAt(uint64_t index);
   template <typename T>
-  Status shareWithAll(const T& own, std::vector<T>& all);
+  Result<std::vector<T>> shareWithAll(const T& own);
 
   NcclGroup& group_;
   CollectiveSpec spec_;
@@ -152,8 +148,8 @@ Result<WrongElements> NcclCollective::countWrong() {
 }
 
 template <typename T>
-Status NcclCollective::shareWithAll(const T& own, std::vector<T>& all) {
-  all.assign(static_cast<size_t>(group_.size()), T{});
+Result<std::vector<T>> NcclCollective::shareWithAll(const T& own) {
+  std::vector<T> all(static_cast<size_t>(group_.size()));
   const uint64_t bytes = sizeof(T) * all.size();
   MUSTER_TRY(auto scratch, group_.device().allocate(bytes));
   std::byte* mine = bytesOf(*scratch) + static_cast<uint64_t>(group_.rank()) * sizeof(T);
@@ -163,7 +159,8 @@ Status NcclCollective::shareWithAll(const T& own, std::vector<T>& all) {
   }));
   MUSTER_CHECK_OK(group_.wait("comparing results"));
   MUSTER_CUDA(cudaMemcpyAsync(all.data(), bytesOf(*scratch), bytes, cudaMemcpyDeviceToHost, group_.stream()));
-  return group_.wait("comparing results");
+  MUSTER_CHECK_OK(group_.wait("comparing results"));
+  return all;
 }
 
 Result<double> NcclCollective::inputAt(uint64_t index) {
@@ -179,27 +176,9 @@ Result<double> NcclCollective::inputAt(uint64_t index) {
   return value;
 }
 
-/// For reductions, whose results do not show what came from whom.
-Result<int> NcclCollective::findSource(const CollectiveMismatch& own) {
-  Finding finding;
-  finding.wrong = own.wrong;
-  if (own.wrong > 0)
-    finding.firstInput = originOf(spec_, group_.rank(), group_.size(), own.firstElement).index;
-  std::vector<Finding> all;
-  MUSTER_CHECK_OK(shareWithAll(finding, all));
-  int source = -1;
-  for (const Finding& other : all) {
-    if (other.wrong == 0) continue;
-    MUSTER_CHECK_OK(checkInputIndex(spec_, group_.size(), other.firstInput));
-    // In place the inputs are used up: nothing is left to look at.
-    if (spec_.inPlace) return -1;
-    std::vector<double> inputs;
-    MUSTER_TRY(double mine, inputAt(other.firstInput));
-    MUSTER_CHECK_OK(shareWithAll(mine, inputs));
-    const int found = wrongInput(values(), other.firstInput, inputs, group_.rank());
-    if (source < 0) source = found;
-  }
-  return own.wrong > 0 ? source : -1;
+Result<std::vector<double>> NcclCollective::inputs(uint64_t index) {
+  MUSTER_TRY(const double mine, inputAt(index));
+  return shareWithAll(mine);
 }
 
 Result<CollectiveMismatch> NcclCollective::check() {
@@ -208,10 +187,7 @@ Result<CollectiveMismatch> NcclCollective::check() {
   CollectiveMismatch mismatch;
   mismatch.wrong = found.count;
   mismatch.firstElement = found.count > 0 ? found.first : 0;
-  if (found.count > 0)
-    mismatch.source = originOf(spec_, group_.rank(), group_.size(), mismatch.firstElement).rank;
-  if (!reduces(spec_.op)) return mismatch;
-  MUSTER_TRY(mismatch.source, findSource(mismatch));
+  MUSTER_TRY(mismatch.source, findWrongSource(spec_, values(), group_.rank(), mismatch, *this));
   return mismatch;
 }
 

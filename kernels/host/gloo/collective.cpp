@@ -7,21 +7,14 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/checks/wrong_source.h"
 #include "kernels/host/buffer.h"
 #include "kernels/host/gloo/elements.h"
 
 namespace muster::host {
 namespace {
 
-constexpr uint64_t kNone = ~0ull;
-
-/// What each rank tells the others once a result was checked.
-struct Finding {
-  uint64_t wrong = 0;
-  uint64_t firstInput = kNone;  ///< index of the inputs behind the first wrong element of a reduction
-};
-
-class GlooCollective : public Collective {
+class GlooCollective : public Collective, private RankExchange {
  public:
   GlooCollective(GlooGroup& group, Stream& stream, const CollectiveSpec& spec, Reduction reduction)
       : group_(group), stream_(stream), spec_(spec), reduction_(reduction) {}
@@ -40,11 +33,11 @@ class GlooCollective : public Collective {
   void fillInput();
   CollectiveMismatch compare() const;
   Result<bool> anyWrong(const CollectiveMismatch& own);
-  Result<int> findSource(const CollectiveMismatch& own);
-  Result<int> askWhoseInput(uint64_t index);
+  Result<std::vector<WrongResult>> results(const WrongResult& own) override;
+  Result<std::vector<double>> inputs(uint64_t index) override;
   [[nodiscard]] double inputAt(uint64_t index) const;
   template <typename T>
-  Status shareWithAll(const T& own, std::vector<T>& all);
+  Result<std::vector<T>> shareWithAll(const T& own);
 
   GlooGroup& group_;
   Stream& stream_;
@@ -122,22 +115,22 @@ CollectiveMismatch GlooCollective::compare() const {
       if (Element::load(got[i]) == Element::load(Element::store(static_cast<Value>(want)))) continue;
       if (mismatch.wrong++ > 0) continue;
       mismatch.firstElement = i;
-      mismatch.source = origin.rank;
     }
   });
   return mismatch;
 }
 
 template <typename T>
-Status GlooCollective::shareWithAll(const T& own, std::vector<T>& all) {
-  all.assign(static_cast<size_t>(group_.size()), T{});
+Result<std::vector<T>> GlooCollective::shareWithAll(const T& own) {
+  std::vector<T> all(static_cast<size_t>(group_.size()));
   T copy = own;
   CollectiveSpec spec;
   spec.op = CollectiveOp::kAllGather;
   spec.dtype = Dtype::kI8;
   spec.count = sizeof(T);
   const Operands at = {reinterpret_cast<std::byte*>(&copy), reinterpret_cast<std::byte*>(all.data())};
-  return group_.run("comparing results", [&] { runCollective(group_, spec, nullptr, at); });
+  MUSTER_CHECK_OK(group_.run("comparing results", [&] { runCollective(group_, spec, nullptr, at); }));
+  return all;
 }
 
 double GlooCollective::inputAt(uint64_t index) const {
@@ -150,11 +143,12 @@ double GlooCollective::inputAt(uint64_t index) const {
   return value;
 }
 
-/// Whose input at `index` is not what it should be; -1: none, or it cannot be told.
-Result<int> GlooCollective::askWhoseInput(uint64_t index) {
-  std::vector<double> inputs;
-  MUSTER_CHECK_OK(shareWithAll(inputAt(index), inputs));
-  return wrongInput(values(), index, inputs, group_.rank());
+Result<std::vector<WrongResult>> GlooCollective::results(const WrongResult& own) {
+  return shareWithAll(own);
+}
+
+Result<std::vector<double>> GlooCollective::inputs(uint64_t index) {
+  return shareWithAll(inputAt(index));
 }
 
 Result<bool> GlooCollective::anyWrong(const CollectiveMismatch& own) {
@@ -163,34 +157,13 @@ Result<bool> GlooCollective::anyWrong(const CollectiveMismatch& own) {
   return wrong[0] > 0;
 }
 
-/// For reductions, whose results do not show what came from whom.
-Result<int> GlooCollective::findSource(const CollectiveMismatch& own) {
-  Finding finding;
-  finding.wrong = own.wrong;
-  if (own.wrong > 0)
-    finding.firstInput = originOf(spec_, group_.rank(), group_.size(), own.firstElement).index;
-  std::vector<Finding> all;
-  MUSTER_CHECK_OK(shareWithAll(finding, all));
-  int source = -1;
-  for (const Finding& other : all) {
-    if (other.wrong == 0) continue;
-    MUSTER_CHECK_OK(checkInputIndex(spec_, group_.size(), other.firstInput));
-    // In place the inputs are used up: nothing is left to look at.
-    if (spec_.inPlace) return -1;
-    MUSTER_TRY(int found, askWhoseInput(other.firstInput));
-    if (source < 0) source = found;
-  }
-  return own.wrong > 0 ? source : -1;
-}
-
 Result<CollectiveMismatch> GlooCollective::check() {
   if (!prepared_) return Error{ErrorCode::kInternal, "check() before prepare()", collectiveOpName(spec_.op)};
   MUSTER_CHECK_OK(stream_.drain());
   CollectiveMismatch mismatch = compare();
-  if (!reduces(spec_.op)) return mismatch;
   MUSTER_TRY(const bool any, anyWrong(mismatch));
   if (!any) return mismatch;
-  MUSTER_TRY(mismatch.source, findSource(mismatch));
+  MUSTER_TRY(mismatch.source, findWrongSource(spec_, values(), group_.rank(), mismatch, *this));
   return mismatch;
 }
 

