@@ -106,6 +106,7 @@ void BlameTable::addRecord(const NodeSummary& record) {
     if (isOfOneNode(stage, record)) continue;
     members_[{runKey(record), stage.name}].insert(record.node);
     placed_.emplace(record.node, stage.name);
+    if (stage.state == StageState::kRan) ran_.emplace(runKey(record), stage.name, record.node);
     auto& nodes = runs_[runKey(record)];
     const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
     if (!fresh && at->second != record.node) at->second.clear();
@@ -115,6 +116,8 @@ void BlameTable::addRecord(const NodeSummary& record) {
       leader.resumed = record.resumed;
     }
   }
+  for (const DeviationSummary& d : record.deviations)
+    reported_.emplace(runKey(record), d.stage, d.metric, record.node);
   for (const DeviationSummary& d : record.deviations)
     if (const StageSummary* stage = stageOf(d, record); d.cause == Cause::kRank && !d.source.empty() && stage)
       groups_[groupKey(*stage, record)].sources[d.metric][d.source].insert(record.node);
@@ -229,7 +232,14 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   const std::vector<std::string> named = nodesOf(suspect);
   const bool endOf = std::find(named.begin(), named.end(), record.node) != named.end();
   if (!endOf && record.nodeRank != 0) return {{ownPart(d, record)}, true, ""};
-  return {{std::move(suspect)}, own, ""};
+  const bool contested = !endOf && named.size() == 1 && denies(named.front(), d, record);
+  return {{std::move(suspect)}, own, "", contested};
+}
+
+/// Every node reports what concerns itself, so that node 0's word of it does not stand alone.
+bool BlameTable::denies(const std::string& node, const DeviationSummary& d, const NodeSummary& record) const {
+  return ran_.contains({runKey(record), d.stage, node}) &&
+         !reported_.contains({runKey(record), d.stage, d.metric, node});
 }
 
 bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,

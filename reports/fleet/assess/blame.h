@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Blame {
   std::vector<Suspect> parts;  ///< without evidence; empty: nobody
   bool own = true;             ///< the record's node answers for it: a part of it, or nobody else who could
   std::string why;             ///< of what another part caused: the runner's words, "rank 11"; else empty
+  bool contested = false;  ///< the record of the named node, which ran the same stage, has no such failure
 };
 
 /// Ranks, nodes and published causes of all groups of a fleet. Points into the records.
@@ -64,6 +66,9 @@ class BlameTable {
                              const NodeSummary& record) const;
   [[nodiscard]] bool mayName(const Suspect& part, const DeviationSummary& deviation,
                              const NodeSummary& record) const;
+  /// Whether the node's own record, which ran the same stage, lacks that failure.
+  [[nodiscard]] bool denies(const std::string& node, const DeviationSummary& deviation,
+                            const NodeSummary& record) const;
   /// What the leader of its group says of the failure, else what its own record says.
   [[nodiscard]] std::string sourceOf(const DeviationSummary& deviation, const NodeSummary& record) const;
   /// The link that a test of pairs of nodes names by its other end; nothing where the record has no say about
@@ -90,6 +95,9 @@ class BlameTable {
   std::map<std::string, Group> groups_;
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
       members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
+  std::set<std::tuple<std::string, uint32_t, std::string>> ran_;  ///< which of them ran it: run, stage, node
+  std::set<std::tuple<std::string, uint32_t, uint32_t, std::string>>
+      reported_;  ///< what they found wrong themselves: run, stage, metric, node
   std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage
   std::map<std::string, std::map<int, std::string>>
       runs_;  ///< names of nodes by run and number; empty: two claim it

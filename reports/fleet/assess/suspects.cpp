@@ -51,10 +51,12 @@ bool isOwnFailure(const DeviationSummary& d) {
   return isFailure(d) && d.cause == Cause::kOwn;
 }
 
-/// Takes a failure into what speaks against a part.
-void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& names) {
-  suspect.failed = suspect.failed || d.outcome != Outcome::kError;
-  suspect.unmeasured = suspect.unmeasured || d.outcome == Outcome::kError;
+/// Takes a failure into what speaks against a part. A contested one proves nothing: it is measured anew.
+void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& names,
+                bool contested = false) {
+  const bool open = contested || d.outcome == Outcome::kError;
+  suspect.failed = suspect.failed || !open;
+  suspect.unmeasured = suspect.unmeasured || open;
   suspect.grade = std::min(suspect.grade, gradeOf(d, names));
   suspect.stages.insert(names.texts[d.stage]);
   if (suspect.limitSource.empty()) suspect.limitSource = d.limitSource;
@@ -344,13 +346,19 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
       }
       for (Suspect& suspect : takeWholeNode(failures, node, *records.names))
         suspects.push_back(std::move(suspect));
-      for (const DeviationSummary* d : failures)
-        for (Suspect& suspect : blame.of(*d, record).parts) {
+      for (const DeviationSummary* d : failures) {
+        Blame found = blame.of(*d, record);
+        for (Suspect& suspect : found.parts) {
           suspect.evidence.push_back(evidenceOf(*d, record, *records.names));
+          if (found.contested)
+            suspect.evidence.back() +=
+                fmt::format("; so says {}, but not the record of {}, which ran the same stage", record.node,
+                            suspect.node);
           suspect.next = remedyOf(*d);
-          addFailure(suspect, *d, *records.names);
+          addFailure(suspect, *d, *records.names, found.contested);
           suspects.push_back(std::move(suspect));
         }
+      }
     }
   caused.addTo(suspects);
   const auto wholeNodes = deferredOfWholeNodes(deferred, nodes);

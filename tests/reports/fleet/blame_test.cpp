@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <set>
 
 #include "reports/fleet/assess/culprit.h"
 #include "reports/fleet/read/cause.h"
@@ -599,6 +600,23 @@ TEST(Blame, AMemberThatNamesAnotherNodeSpeaksAgainstItself) {
   }
 }
 
+/// Each node reports what concerns itself, so that node 0's word does not stand alone.
+TEST(Blame, ANodeIsRejectedByItsOwnWordAndNode0sAndNotByNode0sAlone) {
+  for (const auto& [culprit, kind] : {std::pair("node n2", "node"), {"node n2, rail 1", "node-rail"}}) {
+    SCOPED_TRACE(culprit);
+    GroupFleet alone(3);
+    alone.reports(0, culprit, kind);
+    const Fleet one = alone.assess();
+    EXPECT_EQ(nodeOf(one, "n2").state, NodeState::kIncomplete) << nodeOf(one, "n2").reason;
+    EXPECT_THAT(nodeOf(one, "n2").reason, HasSubstr("so says n0, but not the record of n2"));
+    EXPECT_EQ(nodeOf(one, "n0").state, NodeState::kAffected);
+    EXPECT_NE(one.exitCode, 0);
+    GroupFleet both(3);
+    for (const int node : {0, 2}) both.reports(node, culprit, kind);
+    EXPECT_EQ(nodeOf(both.assess(), "n2").state, NodeState::kRejected);
+  }
+}
+
 TEST(Blame, ASlowLinkIsNeitherItsReportersNorOneEndsFault) {
   for (unsigned seed = 0; seed < kFleets; ++seed) {
     SCOPED_TRACE(seed);
@@ -705,7 +723,7 @@ TEST(Blame, ANodeThatOthersNameIsRejectedAndTheyAreNot) {
     SCOPED_TRACE(seed);
     GroupFleet made(seed);
     const int slow = made.below(made.nodes());
-    made.reports(0, fmt::format("node n{}", slow), "node");
+    for (const int node : std::set{0, slow}) made.reports(node, fmt::format("node n{}", slow), "node");
     const Fleet fleet = made.assess();
     made.expectInnocent(fleet, {GroupFleet::nameOf(slow)});
     made.expectFirst(fleet, "node " + GroupFleet::nameOf(slow));
