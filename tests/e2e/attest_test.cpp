@@ -515,6 +515,20 @@ TEST_F(Attest, RefutesAFleetOfRecordsThatWereNotVerified) {
   expectRefuted(verify(fleet.string()), "counts sim-node-0000.json, which was not verified");
 }
 
+TEST_F(Attest, TellsOfRejectedRunsThatWereSetAsideWhereverTheFleetLies) {
+  const fs::path all = dir_.path() / "all", part = all / "part";
+  fs::create_directories(part);
+  fs::create_directories(all / "attempts");
+  fs::copy(made("healthy"), part / "good", fs::copy_options::recursive);
+  for (const char* run : {"healthy", "slow"})
+    fs::copy(made(run), all / "attempts" / run, fs::copy_options::recursive);
+  const auto nodes = dir_.write("nodes.txt", "sim-node-0000\n").string();
+  ASSERT_EQ(runMuster({"fleet", part.string(), "--expect", nodes}).exitCode, 0);
+  ASSERT_EQ(sign(all.string()).exitCode, 0);
+  EXPECT_THAT(verify(all.string(), byKey()).out,
+              HasSubstr("2 earlier runs set aside in attempts/, which no result counts: 1 rejected"));
+}
+
 TEST_F(Attest, TakesTheWorstOfAllFleetsAndOfRunsThatAreInNone) {
   const fs::path all = dir_.path() / "all", part = all / "part";
   fs::create_directories(part);
@@ -595,6 +609,19 @@ expires = "2099-12-31"
       verify(run, byKey() + std::vector<std::string>{"--waivers", planFile(), "--waivers", waivers}).exitCode,
       0)
       << "one of several";
+}
+
+/// A board that lost seven GPUs would pass for one of the nodes that have one.
+TEST_F(Attest, LeavesOpenWhichOfTwoPromisedProfilesANodeIsOf) {
+  const std::vector<std::string> both = {"--sku", plan("skus/h100-sxm5-80gb.toml"), "--sku",
+                                         plan("skus/h100-sxm5-80gb-1x.toml")};
+  ASSERT_NE(simulate("h100x8-healthy", "one", {"--sku", "h100-sxm5-80gb-1x"}).exitCode, 2);
+  ASSERT_EQ(sign(made("one")).exitCode, 0);
+  const auto result = verify(made("one"), byKey() + both);
+  EXPECT_THAT(result.out, HasSubstr("NOT VERIFIED"));
+  EXPECT_THAT(result.out, HasSubstr("of several promised profiles the run chose h100-sxm5-80gb-1x"));
+  const auto alone = verify(made("one"), byKey() + std::vector<std::string>{both[2], both[3]});
+  EXPECT_THAT(alone.out, Not(HasSubstr("of several promised profiles")));
 }
 
 TEST_F(Attest, LeavesOpenAProfileThatTheSupplierChose) {

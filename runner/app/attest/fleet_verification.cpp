@@ -67,7 +67,6 @@ class FleetVerification {
     if (!judged.ok()) return out_.refute(VerifyCheck::kFleet, judged.error().text());
     join(*judged, *records, result);
     if (manyRuns_) verifyGroups(*judged);
-    tellAttempts();
   }
 
  private:
@@ -212,16 +211,6 @@ class FleetVerification {
     else
       leaveOpen(fmt::format("{}: {}; another build of Muster wrote it", name, what));
     return false;
-  }
-
-  /// Runs that were set aside are no part of the fleet, but they were made.
-  void tellAttempts() {
-    const auto counts = [&](const attest::FolderFile& file) {
-      return file.name.starts_with(prefix_) && isSetAside(file.name) && file.name.ends_with(kRecordName);
-    };
-    const auto count = std::count_if(tools_.files.files.begin(), tools_.files.files.end(), counts);
-    if (count > 0)
-      out_.tell(VerifyCheck::kAttempts, fmt::format("{} earlier runs were set aside in attempts/", count));
   }
 
   const VerifyTools& tools_;

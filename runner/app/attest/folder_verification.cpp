@@ -335,19 +335,27 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
   if (runs.empty()) out.refute(VerifyCheck::kRecord, "there is no record.json in the directory");
   const std::set<std::string> setAside = setAsideIn(tools);
   std::set<std::string> artifacts;
+  size_t earlier = 0, rejected = 0;
   for (const std::string& prefix : runs) {
     Verification apart;
-    const bool counts = !setAside.contains(prefix) && !isSetAside(prefix);
+    const bool isEarlier = isSetAside(prefix);
+    const bool counts = !setAside.contains(prefix) && !isEarlier;
     const auto record = verifyRun(tools, prefix, counts ? out : apart);
     if (apart.isRefuted())
       out.leaveOpen(VerifyCheck::kRecord, fmt::format("{} does not count, and is refuted: {}", prefix,
                                                       apart.refutations().front()));
     if (record && counts) takeResult(tools, prefix, *record, result);
+    earlier += isEarlier ? 1 : 0;
     if (!record) continue;
+    rejected += isEarlier && record->acceptance == Acceptance::kRejected ? 1 : 0;
     for (const StageRecord& stage : record->stages)
       for (const ArtifactRecord& artifact : stage.artifacts)
         if (!artifact.sha256.empty()) artifacts.insert(prefix + artifact.path);
   }
+  if (earlier > 0)
+    out.tell(VerifyCheck::kAttempts, fmt::format("{} set aside in {}/, which no result counts: {} rejected",
+                                                 plural(earlier, "earlier run"), fleet::kAttemptsFolder,
+                                                 rejected == 0 ? "none" : std::to_string(rejected)));
   for (const std::string& prefix : foldersWith(tools.files, kFleetName))
     if (!isSetAside(prefix)) verifyFleet(tools, prefix, out, result);
   OtherFiles(tools, artifacts, out).verify();
