@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "runner/app/node/run_folder.h"
 #include "runner/app/process/environment.h"
 #include "runner/app/process/interrupt.h"
 #include "runner/core/build_info.h"
@@ -98,8 +99,15 @@ bool endsAllWithTheFirst(const Launcher& position) {
   return position.kind == LauncherKind::kOpenMpi && position.nodeCount > 1;
 }
 
-std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& position) {
-  return position.nodeCount == 1 ? given : given / fmt::format("node-{:04}", position.nodeRank);
+Result<std::filesystem::path> nodeFolder(const std::filesystem::path& given, const Launcher& position) {
+  if (position.nodeCount == 1) return given;
+  if (RunFolder::holdsRun(given))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("this directory holds the run of one node, but {} nodes were started; give the "
+                             "directory of all of them, in which each has a directory of its own",
+                             position.nodeCount),
+                 given.string()};
+  return given / fmt::format("node-{:04}", position.nodeRank);
 }
 
 }  // namespace muster

@@ -34,7 +34,8 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
 /// Whether the launcher ends all processes as soon as one of them exits with another code than 0.
 bool endsAllWithTheFirst(const Launcher& position);
 
-/// The folder of one of several nodes inside the one that all were given.
-std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& position);
+/// The folder of one of several nodes inside the one that all were given; kUsage where that one is a node's
+/// own.
+Result<std::filesystem::path> nodeFolder(const std::filesystem::path& given, const Launcher& position);
 
 }  // namespace muster

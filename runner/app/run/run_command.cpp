@@ -375,7 +375,8 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pos
                                                : options.out;
   if (options.scenario.empty()) {
     MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, position));
-    MUSTER_TRY(RunFolder folder, RunFolder::create(options.resume.empty() ? nodeFolder(out, position) : out));
+    MUSTER_TRY(const fs::path own, options.resume.empty() ? nodeFolder(out, position) : out);
+    MUSTER_TRY(RunFolder folder, RunFolder::create(own));
     NodeRun run(
         setup, std::move(folder),
         {nodeName(options), position.nodeRank, position.nodeCount, launcherJson(position), cluster.get()});
@@ -399,7 +400,9 @@ Result<int> runCommand(const RunOptions& options) {
     return kExitAccepted;
   }
   RunOptions own = options;
-  if (!own.resume.empty()) own.resume = nodeFolder(own.resume, position);
+  if (!own.resume.empty()) {
+    MUSTER_TRY(own.resume, nodeFolder(own.resume, position));
+  }
   if (!own.resume.empty() && RunFolder::holdsRun(own.resume)) return runResumed(own, *view, position);
   if (options.plan.empty())
     return Error{ErrorCode::kUsage,

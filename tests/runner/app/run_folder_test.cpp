@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "runner/app/node/launch_position.h"
 #include "runner/system/files.h"
 #include "tests/support/process.h"
 
@@ -108,6 +109,22 @@ TEST(RunFolder, RefusesAFolderThatHoldsARun) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, ErrorCode::kUsage);
   EXPECT_NE(second.error().message.find("--resume"), std::string::npos);
+}
+
+/// A run of several nodes would otherwise begin anew inside the one that was to be resumed.
+TEST(RunFolder, OfOneNodeIsNotTakenForThatOfAll) {
+  TempDir dir;
+  Launcher position;
+  position.nodeCount = 3;
+  position.nodeRank = 1;
+  const auto own = nodeFolder(dir.path(), position);
+  ASSERT_TRUE(own.ok()) << own.error().text();
+  EXPECT_EQ(*own, dir.path() / "node-0001");
+  ASSERT_TRUE(RunFolder::create(*own)->appendRun({{"run_id", "r1"}}).ok());
+  EXPECT_EQ(*nodeFolder(dir.path(), position), dir.path() / "node-0001");
+  EXPECT_EQ(nodeFolder(*own, position).error().code, ErrorCode::kUsage);
+  position.nodeCount = 1;
+  EXPECT_EQ(*nodeFolder(*own, position), *own);
 }
 
 TEST(RunFolder, RefusesASecondProcess) {
