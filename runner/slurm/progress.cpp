@@ -68,8 +68,9 @@ bool hadFailed(const fs::path& folder) {
 /// The same of a node's part of the cluster job, whose folder has one for the node's number.
 bool hadFailedInCluster(const RunStore& run, const std::string& node) {
   std::error_code error;
-  for (const auto& part : fs::directory_iterator(run.folder() / "records" / "cluster" / node, error))
-    if (hadFailed(part.path())) return true;
+  fs::directory_iterator part(run.folder() / "records" / "cluster" / node, error);
+  for (; !error && part != fs::directory_iterator(); part.increment(error))
+    if (hadFailed(part->path())) return true;
   return false;
 }
 
