@@ -38,6 +38,7 @@ class Planner {
     owners_ = partOwners(acceptedParts());
     for (size_t i = 0; i < delta_.nodes.size(); ++i) findChanges(i);
     for (size_t i = 0; i < delta_.nodes.size(); ++i) missParts(i);
+    for (const size_t i : outside_) missPartsIn(record(i));
     for (size_t i = 0; i < delta_.nodes.size(); ++i) choose(i);
     checkPartsOnce();
     return std::move(delta_);
@@ -103,23 +104,21 @@ class Planner {
   void placeNew(size_t i) {
     const NodeSummary& node = record(i);
     const bool survey = input_.uses[i] == RecordUse::kSurvey;
-    const auto at = place_.find(node.node);
-    if (at == place_.end()) {
-      const std::string line = fmt::format("{}: node {} is not in the accepted fleet", printable(node.path),
-                                           printable(node.node, 80));
-      if (survey)
-        delta_.notes.push_back(line);
-      else
-        delta_.mismatches.push_back(line + "; accept a new node as its own fleet first");
-      return;
-    }
-    Found& found = found_[at->second];
     if (survey && node.simulated != input_.accepted.simulated) {
       delta_.mismatches.push_back(
           fmt::format("{}: {} shows nothing about these nodes", printable(node.path),
                       node.simulated ? "a simulated inventory scan" : "an inventory scan of hardware"));
       return;
     }
+    const auto at = place_.find(node.node);
+    if (at == place_.end()) {
+      const std::string line = fmt::format("{}: node {} is not in the accepted fleet", printable(node.path),
+                                           printable(node.node, 80));
+      if (!survey) return delta_.mismatches.push_back(line + "; accept a new node as its own fleet first");
+      delta_.notes.push_back(line);
+      return outside_.push_back(i);
+    }
+    Found& found = found_[at->second];
     if (survey) return placeSurvey(i, found);
     const std::string wrong = mismatchOf(input_, node, found.accepted);
     if (wrong.empty())
@@ -187,16 +186,29 @@ class Planner {
 
   /// Parts of other nodes that this one has now: those lack them.
   void missParts(size_t n) {
-    for (const PartChange& change : delta_.nodes[n].parts) {
-      const auto owner = owners_.find(change.after);
-      if (owner == owners_.end() || owner->second.node == delta_.nodes[n].name) continue;
-      const size_t other = place_.at(owner->second.node);
-      const NodeSummary* now = latest(other);
-      const bool known = now != nullptr && partsOf(*now).placeOf(change.after).empty();
-      if (!known)
-        found_[other].lostParts = fmt::format("its {} (serial {}) is in {} now", owner->second.device,
-                                              printable(change.after, 64), delta_.nodes[n].name);
-    }
+    for (const PartChange& change : delta_.nodes[n].parts)
+      if (const auto owner = owners_.find(change.after); owner != owners_.end())
+        missPart(*owner, delta_.nodes[n].name);
+  }
+
+  /// The same of a node that is not in the accepted fleet: a spare one, or one that was given another name.
+  void missPartsIn(const NodeSummary& spare) {
+    for (const auto& [device, part] : partsOf(spare).byDevice)
+      if (const auto owner = owners_.find(part);
+          owner != owners_.end() &&
+          spare.started > acceptedUntil(input_, found_[place_.at(owner->second.node)].accepted))
+        missPart(*owner, printable(spare.node, 80));
+  }
+
+  void missPart(const std::pair<const std::string, PartPlace>& part, const std::string& holder) {
+    const auto& [serial, owner] = part;
+    if (owner.node == holder) return;
+    const size_t other = place_.at(owner.node);
+    const NodeSummary* now = latest(other);
+    const bool known = now != nullptr && partsOf(*now).placeOf(serial).empty();
+    if (!known)
+      found_[other].lostParts =
+          fmt::format("its {} (serial {}) is in {} now", owner.device, printable(serial, 64), holder);
   }
 
   /// Whether `news` ran every stage that the accepted records ran.
@@ -283,6 +295,7 @@ class Planner {
   Delta delta_;
   std::map<std::string, size_t> place_;
   std::vector<Found> found_;
+  std::vector<size_t> outside_;              ///< inventory scans of nodes that are not in the accepted fleet
   std::map<std::string, PartPlace> owners_;  ///< parts of the accepted fleet
 };
 

@@ -100,6 +100,22 @@ TEST_F(HistoryDelta, WantsANodeRunAgainInWhichAPartWasReplaced) {
   EXPECT_THAT(delta.nodes[1].why, HasSubstr("not retested since"));
 }
 
+/// A spare node, or one that was given another name.
+TEST_F(HistoryDelta, WantsANodeRunAgainWhosePartIsInANodeOutsideTheFleet) {
+  const size_t spare = add(record("spare", kLater), RecordUse::kSurvey);
+  EXPECT_THAT(plan().needing(), IsEmpty());
+  of(spare).devices[0].serial = "n2-gpu1";
+  Delta delta = plan();
+  EXPECT_THAT(delta.needing(), ElementsAre("n2"));
+  EXPECT_EQ(delta.nodes[1].why, "its gpu1 (serial n2-gpu1) is in spare now");
+  EXPECT_THAT(delta.notes, ElementsAre(HasSubstr("node spare is not in the accepted fleet")));
+  of(spare).started = kAccepted - 1;
+  EXPECT_THAT(plan().needing(), IsEmpty()) << "it was there before the acceptance";
+  of(spare).started = kLater;
+  add(replaced("n2"), RecordUse::kRerun);
+  EXPECT_THAT(plan().needing(), IsEmpty()) << "it ran without that part";
+}
+
 TEST_F(HistoryDelta, HoldsANodeAgainstItsOwnClock) {
   // n1's clock was 100 years ahead, so the fleet's end is too: of n2 that says nothing.
   of(0).finished = input_.accepted.finished = kAccepted + 3e9;
