@@ -1,61 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wrong block shows who should have sent it, not who damaged it: only its owner's input tells.
+// A wrong block shows who should have sent it, not who damaged it: a relay, a link or its receiver may have.
 #include "kernels/checks/wrong_source.h"
 
 #include <algorithm>
-#include <map>
+#include <bit>
+#include <vector>
 
 namespace muster {
 namespace {
 
-/// Whose input differs, from every rank's input at one index as `rank` sees it: that of the block's `owner`;
-/// of a reduction (-1) one that differs alone. Where those of all others do, it is this rank that expects
-/// something else; `othersKept` is false where a collective in place overwrote them.
-int wrongInput(const ExactValues& values, uint64_t index, const std::vector<double>& inputs, int rank,
-               int owner, bool othersKept) {
-  std::vector<int> different;
-  for (int other = 0; other < values.ranks(); ++other)
-    if (!(inputs[static_cast<size_t>(other)] == values.input(other, index))) different.push_back(other);
-  const auto differs = [&](int other) {
-    return std::find(different.begin(), different.end(), other) != different.end();
-  };
-  const bool allOthers =
-      othersKept && inputs.size() > 2 && different.size() == inputs.size() - 1 && !differs(rank);
-  if (allOthers) return rank;
-  if (owner >= 0) return differs(owner) ? owner : -1;
-  return different.size() == 1 ? different[0] : -1;
+/// A value with what shows that it arrived as it was sent.
+struct Message {
+  uint64_t bits = 0;
+  uint64_t check = 0;
+};
+
+/// `about`: the index that was asked for.
+Message sealed(uint64_t bits, int from, uint64_t about) {
+  return {bits, scatter(scatter(scatter(bits) ^ static_cast<uint64_t>(from)) ^ about)};
+}
+
+bool isIntact(const Message& message, int from, uint64_t about) {
+  return message.check == sealed(message.bits, from, about).check;
+}
+
+constexpr uint64_t kNothing =
+    ~0ull;  ///< asked by a rank whose result is right; what a reply is about without a question
+
+/// The ranks by what they answered.
+struct Answers {
+  std::vector<int> right, wrong, damaged;  ///< who did not get the question is in none
+};
+
+Status send(const std::vector<Message>& sent, std::vector<Message>& received, RankExchange& exchange) {
+  return exchange.allToAll(std::as_bytes(std::span(sent)), std::as_writable_bytes(std::span(received)));
+}
+
+/// Asks every rank for its input at `index`, and answers what they ask.
+Result<Answers> askAll(const CollectiveSpec& spec, const ExactValues& values, int rank, uint64_t index,
+                       RankExchange& exchange) {
+  const int ranks = values.ranks();
+  std::vector<Message> sent(static_cast<size_t>(ranks), sealed(index, rank, 0)), received(sent.size());
+  MUSTER_CHECK_OK(send(sent, received, exchange));
+  for (int other = 0; other < ranks; ++other) {
+    const Message& question = received[static_cast<size_t>(other)];
+    Message& reply = sent[static_cast<size_t>(other)];
+    reply = sealed(0, rank, kNothing);
+    if (!isIntact(question, other, 0) || question.bits >= spec.sendCount(ranks)) continue;
+    MUSTER_TRY(const double value, exchange.inputAt(question.bits));
+    reply = sealed(std::bit_cast<uint64_t>(value), rank, question.bits);
+  }
+  MUSTER_CHECK_OK(send(sent, received, exchange));
+  Answers answers;
+  for (int other = 0; other < ranks; ++other) {
+    const Message& reply = received[static_cast<size_t>(other)];
+    if (isIntact(reply, other, index))
+      (std::bit_cast<double>(reply.bits) == values.input(other, index) ? answers.right : answers.wrong)
+          .push_back(other);
+    else if (!isIntact(reply, other, kNothing))
+      answers.damaged.push_back(other);
+  }
+  return answers;
+}
+
+/// Whether data go from their owner to their receiver without another rank between.
+bool isDirect(CollectiveOp op) {
+  return op == CollectiveOp::kAllToAll || op == CollectiveOp::kGather || op == CollectiveOp::kScatter ||
+         op == CollectiveOp::kSendRecv;
+}
+
+bool isOne(const std::vector<int>& list, int rank) {
+  return std::find(list.begin(), list.end(), rank) != list.end();
 }
 
 }  // namespace
 
-Result<int> findWrongSource(const CollectiveSpec& spec, const ExactValues& values, int rank,
-                            const CollectiveMismatch& own, RankExchange& exchange) {
-  WrongResult mine;
-  Origin origin;
-  if (own.wrong > 0) {
-    origin = originOf(spec, rank, values.ranks(), own.firstElement);
-    mine = {own.wrong, origin.index};
-  }
-  MUSTER_TRY(const std::vector<WrongResult> all, exchange.results(mine));
-  std::map<uint64_t, std::vector<double>> inputs;  // ranks are often wrong at the same index
-  int source = -1;
-  for (size_t other = 0; other < all.size(); ++other) {
-    if (all[other].elements == 0) continue;
-    if (all[other].firstInput >= spec.sendCount(values.ranks()))
-      return Error{
-          ErrorCode::kProtocol,
-          "a rank told of a wrong element that no input has: what ranks tell each other arrives damaged",
-          collectiveOpName(spec.op)};
-    // A reduction in place used its inputs up: nothing is left to look at.
-    if (spec.inPlace && reduces(spec.op)) return -1;
-    const auto [at, fresh] = inputs.try_emplace(all[other].firstInput);
-    if (fresh) {
-      MUSTER_TRY(at->second, exchange.inputs(at->first));
-    }
-    if (static_cast<int>(other) == rank)
-      source = wrongInput(values, at->first, at->second, rank, origin.rank, !spec.inPlace);
-  }
-  return source;
+Status findWrongSource(const CollectiveSpec& spec, const ExactValues& values, int rank,
+                       RankExchange& exchange, CollectiveMismatch& own) {
+  // A reduction in place used its inputs up: nothing is left to look at.
+  if (spec.inPlace && reduces(spec.op)) return {};
+  MUSTER_TRY(const bool any, exchange.isOnAny(own.wrong > 0));
+  if (!any) return {};
+  const auto ranks = static_cast<size_t>(values.ranks());
+  const Origin origin = originOf(spec, rank, values.ranks(), own.firstElement);
+  MUSTER_TRY(const Answers answers,
+             askAll(spec, values, rank, own.wrong > 0 ? origin.index : kNothing, exchange));
+  if (own.wrong == 0) return {};
+  const auto& [right, wrong, damaged] = answers;
+  const bool allHeard = right.size() + wrong.size() == ranks;
+  own.inputRight = isOne(right, origin.rank);
+  // In place the others' inputs may be overwritten.
+  if (!spec.inPlace && ranks > 2 && wrong.size() == ranks - 1 && isOne(right, rank))
+    own.source = rank;
+  else if (origin.rank < 0 ? allHeard && wrong.size() == 1 : isOne(wrong, origin.rank))
+    own.source = origin.rank < 0 ? wrong.front() : origin.rank;
+  else if (damaged.size() == 1 && right.size() == ranks - 1)
+    own.source = damaged.front();
+  else if (isDirect(spec.op) && originOf(spec, rank, values.ranks(), own.lastElement).rank == origin.rank)
+    own.source = origin.rank;
+  if (own.source >= 0 && own.source != origin.rank) own.inputRight = false;
+  return {};
 }
 
 }  // namespace muster

@@ -1,32 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank put in what made a collective's result wrong.
+// From which rank the wrong data of a collective came.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "kernels/checks/collective_values.h"
 #include "kernels/interfaces/communicator.h"
 
 namespace muster {
 
-/// What each rank tells the others once it compared its result.
-struct WrongResult {
-  uint64_t elements = 0;    ///< that are wrong
-  uint64_t firstInput = 0;  ///< index of the inputs behind the first of them
-};
-/// How the ranks of a group tell each other: called by all of them alike.
+/// What the ranks of a group need to ask each other. All of them call the same in the same order.
 class RankExchange {
  public:
   virtual ~RankExchange() = default;
-  virtual Result<std::vector<WrongResult>> results(const WrongResult& own) = 0;
-  /// Every rank's input at `index`.
-  virtual Result<std::vector<double>> inputs(uint64_t index) = 0;
+  /// This rank's own input at `index`.
+  virtual Result<double> inputAt(uint64_t index) = 0;
+  /// Whether it is so on any rank.
+  virtual Result<bool> isOnAny(bool own) = 0;
+  /// Sends a block of equal size to each rank, without another one between; `received` holds one of each.
+  virtual Status allToAll(std::span<const std::byte> sent, std::span<std::byte> received) = 0;
 };
-/// Whose input is behind the first wrong element of `rank`'s result, by asking for the inputs themselves; -1:
-/// nothing is wrong, all inputs are right (then arithmetic, a link or a receiver damaged the data), or it
-/// cannot be told. Called by all ranks of the group; an index out of range is an error.
-Result<int> findWrongSource(const CollectiveSpec& spec, const ExactValues& values, int rank,
-                            const CollectiveMismatch& own, RankExchange& exchange);
+
+/// Sets source and inputRight of `own`, from what all ranks put in behind its first wrong element. They tell
+/// it over the same network: what arrives damaged counts as not known. The source is
+/// - of a reduction the only rank whose input is wrong; of data that were only moved their owner, if its
+/// input is;
+/// - this rank itself, if it alone expects other inputs than all others have;
+/// - else the only rank whose answer arrives damaged, or the owner, if no rank passes its data on and all
+/// wrong
+///   elements came from it. Then its link may be faulty, or the one at this end: others must say the same.
+Status findWrongSource(const CollectiveSpec& spec, const ExactValues& values, int rank,
+                       RankExchange& exchange, CollectiveMismatch& own);
 
 }  // namespace muster

@@ -61,7 +61,9 @@ Status checkSpec(const CollectiveSpec& spec, int ranks);
 struct CollectiveMismatch {
   uint64_t wrong = 0;  ///< elements
   uint64_t firstElement = 0;
-  int source = -1;  ///< the rank whose contribution is wrong there, where that can be told; else -1
+  uint64_t lastElement = 0;
+  int source = -1;          ///< the rank from which wrong data came there, where that can be told; else -1
+  bool inputRight = false;  ///< what was put in there is right: it was damaged on its way, or on arrival
 };
 
 /// A prepared collective with its buffers on the device. Every method is called by all ranks of the group.

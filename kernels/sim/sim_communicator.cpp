@@ -123,7 +123,7 @@ class SimCollective : public Collective {
       const uint64_t candidate = block + element % spec_.count;
       const int from = originOf(spec_, group_.rank(), ranks, candidate).rank;
       if (from >= 0 && from != source) continue;
-      return CollectiveMismatch{1, candidate, source};
+      return CollectiveMismatch{1, candidate, candidate, source, false};
     }
     return mismatch;
   }

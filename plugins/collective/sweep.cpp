@@ -91,12 +91,15 @@ class Sweep {
 
   /// Whose data arrived wrong, in the words that a fleet looks for (reports/fleet/read/cause.h).
   [[nodiscard]] std::string sourceOf(const CollectiveSpec& spec, const CollectiveMismatch& found) const {
-    if (found.source >= 0) return fmt::format("from rank {}", found.source);
+    if (found.source >= 0)
+      return fmt::format("from rank {}{}", found.source,
+                         found.inputRight ? ", whose input is right: it was damaged on its way" : "");
     const int owner = originOf(spec, bench_.group.rank(), result_.ranks, found.firstElement).rank;
-    std::string unknown = "from a rank that cannot be told";
-    if (owner >= 0)
-      unknown += fmt::format(": rank {}'s input is right, it was damaged on its way or on arrival", owner);
-    return unknown;
+    return found.inputRight ? fmt::format(
+                                  "from a rank that cannot be told: the input of rank {} is right, it "
+                                  "was damaged on its way or on arrival",
+                                  owner)
+                            : "from a rank that cannot be told";
   }
 
   void noteFault(const CollectiveSpec& spec, const std::string& text, const CollectiveMismatch& found) {

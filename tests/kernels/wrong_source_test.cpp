@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose input was wrong, as each rank of a group of four tells it.
+// From whom wrong data came, as the ranks of a group of four tell it: threads that exchange bytes in memory.
 #include "kernels/checks/wrong_source.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <barrier>
+#include <map>
 #include <set>
+#include <thread>
+#include <vector>
 
 namespace muster {
 namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
 
 constexpr int kRanks = 4;
 constexpr uint64_t kCount = 10;
@@ -24,96 +33,159 @@ ExactValues exact() {
   return {Dtype::kF32, ReduceOp::kSum, kRanks, 1};
 }
 
-/// A group in which the inputs of some ranks are wrong, and one rank found a wrong result.
-struct FakeGroup : RankExchange {
-  std::set<int> sick;          ///< ranks
-  WrongResult foreign;         ///< what rank 3 says
-  bool isOverwritten = false;  ///< the inputs are used up: nothing is what it was
-  int asked = 0;
+struct Group {
+  std::set<int> sick;     ///< ranks whose inputs are wrong
+  std::set<int> garbled;  ///< ranks of which all that they send arrives with a bit that is stuck
+  std::map<int, std::pair<uint64_t, uint64_t>> wrong;  ///< by rank, its first and last wrong element
+  std::vector<std::vector<std::byte>> sent = std::vector<std::vector<std::byte>>(kRanks);
+  std::barrier<> all{kRanks};
+  int exchanges = 0;  ///< of rank 0
 
-  Result<std::vector<WrongResult>> results(const WrongResult& own) override {
-    return std::vector<WrongResult>{own, own, own, foreign.elements > 0 ? foreign : own};
-  }
-  Result<std::vector<double>> inputs(uint64_t index) override {
-    ++asked;
-    std::vector<double> all;
-    for (int rank = 0; rank < kRanks; ++rank)
-      all.push_back(exact().input(rank, index) + (sick.contains(rank) || isOverwritten ? 1 : 0));
-    return all;
-  }
+  explicit Group(std::map<int, std::pair<uint64_t, uint64_t>> found) : wrong(std::move(found)) {}
 };
 
-/// What rank `rank` makes of a wrong element `element` of its result.
-int sourceOf(const CollectiveSpec& spec, FakeGroup& group, int rank, uint64_t element = 13) {
-  CollectiveMismatch own;
-  own.wrong = 1;
-  own.firstElement = element;
-  const auto source = findWrongSource(spec, exact(), rank, own, group);
-  EXPECT_TRUE(source.ok()) << source.error().text();
-  return source.ok() ? *source : -2;
+class RankInGroup : public RankExchange {
+ public:
+  RankInGroup(Group& group, int rank) : group_(group), rank_(rank) {}
+
+  Result<double> inputAt(uint64_t index) override {
+    EXPECT_LT(index, kCount * kRanks);
+    return exact().input(rank_, index) + (group_.sick.contains(rank_) ? 1 : 0);
+  }
+  Result<bool> isOnAny(bool own) override {
+    static_cast<void>(own);
+    return !group_.wrong.empty();
+  }
+  Status allToAll(std::span<const std::byte> own, std::span<std::byte> all) override {
+    group_.exchanges += rank_ == 0 ? 1 : 0;
+    group_.sent[static_cast<size_t>(rank_)].assign(own.begin(), own.end());
+    group_.all.arrive_and_wait();
+    const size_t block = all.size() / kRanks;
+    for (int from = 0; from < kRanks; ++from) {
+      const auto& said = group_.sent[static_cast<size_t>(from)];
+      const bool garbled = from != rank_ && group_.garbled.contains(from);
+      for (size_t i = 0; i < block; ++i)
+        all[static_cast<size_t>(from) * block + i] =
+            said[static_cast<size_t>(rank_) * block + i] | (garbled ? std::byte{0x08} : std::byte{0});
+    }
+    group_.all.arrive_and_wait();
+    return {};
+  }
+
+ private:
+  Group& group_;
+  int rank_;
+};
+
+/// What each rank says; "2, input right".
+std::vector<std::string> sourcesIn(Group& group, const CollectiveSpec& spec) {
+  std::vector<std::string> said(kRanks);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < kRanks; ++rank)
+    ranks.emplace_back([&, rank] {
+      CollectiveMismatch own;
+      if (const auto found = group.wrong.find(rank); found != group.wrong.end()) {
+        own.wrong = found->second.first == found->second.second ? 1 : 2;
+        own.firstElement = found->second.first;
+        own.lastElement = found->second.second;
+      }
+      RankInGroup exchange(group, rank);
+      const Status status = findWrongSource(spec, exact(), rank, exchange, own);
+      said[static_cast<size_t>(rank)] =
+          status.ok() ? std::to_string(own.source) + (own.inputRight ? ", input right" : "")
+                      : status.error().text();
+    });
+  for (std::thread& rank : ranks) rank.join();
+  return said;
 }
+
+constexpr std::pair<uint64_t, uint64_t> kThird{3, 3};
+constexpr std::pair<uint64_t, uint64_t> kOfRank1{13, 17};    ///< of blocks: both are rank 1's
+constexpr std::pair<uint64_t, uint64_t> kOfSeveral{13, 33};  ///< rank 1's and rank 3's
 
 TEST(WrongSource, IsTheOnlyRankWhoseInputOfAReductionDiffers) {
-  FakeGroup group;
-  group.sick = {2};
-  EXPECT_EQ(sourceOf(specOf(CollectiveOp::kAllReduce), group, 0, 3), 2);
-  group.sick = {1, 2};
-  EXPECT_EQ(sourceOf(specOf(CollectiveOp::kAllReduce), group, 0, 3), -1) << "two differ";
-  group.sick = {};
-  EXPECT_EQ(sourceOf(specOf(CollectiveOp::kAllReduce), group, 0, 3), -1) << "the arithmetic was wrong";
+  Group one({{0, kThird}, {1, kThird}, {2, kThird}, {3, kThird}});
+  one.sick = {2};
+  EXPECT_THAT(sourcesIn(one, specOf(CollectiveOp::kAllReduce)), Each("2"));
+  Group two({{0, kThird}});
+  two.sick = {1, 2};
+  EXPECT_EQ(sourcesIn(two, specOf(CollectiveOp::kAllReduce))[0], "-1") << "two differ";
+  Group none({{0, kThird}});
+  EXPECT_EQ(sourcesIn(none, specOf(CollectiveOp::kAllReduce))[0], "-1") << "the arithmetic was wrong";
+  Group unheard({{0, kThird}});
+  unheard.sick = {2};
+  unheard.garbled = {3};
+  EXPECT_EQ(sourcesIn(unheard, specOf(CollectiveOp::kAllReduce))[0], "-1") << "rank 3 may be another";
 }
 
-TEST(WrongSource, IsTheOwnerOfABlockOnlyWhereItsInputIsWrong) {
-  const CollectiveSpec spec = specOf(CollectiveOp::kAllGather);  // element 13 is rank 1's
-  FakeGroup group;
-  EXPECT_EQ(sourceOf(spec, group, 0), -1) << "it was damaged later";
-  group.sick = {2};
-  EXPECT_EQ(sourceOf(spec, group, 0), -1) << "another's input is not in it";
-  group.sick = {1, 2};
-  EXPECT_EQ(sourceOf(spec, group, 0), 1);
+TEST(WrongSource, OfWhatOthersPassOnIsTheOwnerOnlyIfItsInputIsWrong) {
+  const CollectiveSpec spec = specOf(CollectiveOp::kAllGather);
+  Group later({{0, kOfRank1}, {2, kOfRank1}});
+  EXPECT_THAT(sourcesIn(later, spec), ElementsAre("-1, input right", "-1", "-1, input right", "-1"));
+  Group other({{0, kOfRank1}});
+  other.sick = {2};
+  EXPECT_EQ(sourcesIn(other, spec)[0], "-1, input right") << "another's input is not in it";
+  Group both({{0, kOfRank1}});
+  both.sick = {1, 2};
+  EXPECT_EQ(sourcesIn(both, spec)[0], "1");
+}
+
+/// What a faulty sender damages on its way to others is damaged there, too, when they ask for it.
+TEST(WrongSource, IsTheOnlyRankWhoseAnswersArriveDamaged) {
+  for (const CollectiveOp op :
+       {CollectiveOp::kAllGather, CollectiveOp::kAllReduce, CollectiveOp::kBroadcast}) {
+    // Rank 1 passes rank 0's block on.
+    Group one({{2, {3, 3}}, {3, {3, 3}}});
+    one.garbled = {1};
+    EXPECT_THAT(sourcesIn(one, specOf(op)), ElementsAre("-1", "-1", "1", "1")) << collectiveOpName(op);
+    Group two({{2, {3, 3}}, {3, {3, 3}}});
+    two.garbled = {0, 1};
+    EXPECT_THAT(sourcesIn(two, specOf(op)), Each("-1")) << collectiveOpName(op);
+  }
+}
+
+/// It gets no answers, as nobody understands what it asks.
+TEST(WrongSource, IsUnknownToARankThatNobodyUnderstands) {
+  Group group({{1, kThird}});
+  group.garbled = {1};
+  for (const CollectiveOp op : {CollectiveOp::kAllGather, CollectiveOp::kAllReduce})
+    EXPECT_THAT(sourcesIn(group, specOf(op)), Each("-1")) << collectiveOpName(op);
+}
+
+TEST(WrongSource, OfWhatGoesStraightToItsReceiverIsWhoSentAllThatIsWrong) {
+  const CollectiveSpec spec = specOf(CollectiveOp::kAllToAll);
+  Group group({{0, kOfRank1}, {2, kOfRank1}, {3, kOfSeveral}});
+  EXPECT_THAT(sourcesIn(group, spec),
+              ElementsAre("1, input right", "-1", "1, input right", "-1, input right"));
 }
 
 TEST(WrongSource, IsTheRankThatAloneExpectsSomethingElse) {
-  FakeGroup group;
-  group.sick = {0, 1, 3};
-  EXPECT_EQ(sourceOf(specOf(CollectiveOp::kAllGather), group, 2), 2);
-  EXPECT_EQ(sourceOf(specOf(CollectiveOp::kAllReduce), group, 2, 3), 2);
+  for (const CollectiveOp op : {CollectiveOp::kAllGather, CollectiveOp::kAllReduce}) {
+    Group group({{2, kThird}});
+    group.sick = {0, 1, 3};
+    EXPECT_EQ(sourcesIn(group, specOf(op))[2], "2") << collectiveOpName(op);
+  }
 }
 
 TEST(WrongSource, OfABroadcastInPlaceIsNotTheReceiverForInputsThatItOverwrote) {
-  FakeGroup group;
+  Group group({{2, kThird}});
   group.sick = {0, 1, 3};
-  EXPECT_EQ(sourceOf(specOf(CollectiveOp::kBroadcast, true), group, 2, 3), 0) << "the root";
+  EXPECT_EQ(sourcesIn(group, specOf(CollectiveOp::kBroadcast, true))[2], "0") << "the root";
 }
 
 TEST(WrongSource, IsNotLookedForWhereAReductionInPlaceUsedItsInputsUp) {
-  FakeGroup group;
-  group.isOverwritten = true;
-  EXPECT_EQ(sourceOf(specOf(CollectiveOp::kAllReduce, true), group, 0, 3), -1);
-  EXPECT_EQ(group.asked, 0);
-}
-
-/// Every rank takes part in every question, or the others wait for it.
-TEST(WrongSource, IsAskedForByRanksThatFoundNothing) {
-  FakeGroup group;
-  group.foreign = {1, 3};
+  Group group({{0, kThird}});
   group.sick = {1};
-  const auto source = findWrongSource(specOf(CollectiveOp::kAllReduce), exact(), 0, {}, group);
-  ASSERT_TRUE(source.ok());
-  EXPECT_EQ(*source, -1) << "its own result is right";
-  EXPECT_EQ(group.asked, 1);
+  EXPECT_THAT(sourcesIn(group, specOf(CollectiveOp::kAllReduce, true)), Each("-1"));
+  EXPECT_EQ(group.exchanges, 0);
 }
 
+/// An index that arrives damaged is none, whatever it would point to, and nobody waits for an answer in vain.
 TEST(WrongSource, IsNotReadBeyondTheInput) {
-  CollectiveSpec spec = specOf(CollectiveOp::kReduceScatter);
-  for (const uint64_t index : {uint64_t{40}, uint64_t{1} << 40, ~uint64_t{0}}) {
-    FakeGroup group;
-    group.foreign = {1, index};
-    const auto source = findWrongSource(spec, exact(), 0, {}, group);
-    ASSERT_FALSE(source.ok());
-    EXPECT_EQ(source.error().code, ErrorCode::kProtocol);
-    EXPECT_EQ(group.asked, 0);
-  }
+  Group group({{1, kThird}});
+  group.garbled = {1};
+  EXPECT_THAT(sourcesIn(group, specOf(CollectiveOp::kReduceScatter)), Each("-1"));
+  EXPECT_EQ(group.exchanges, 2);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "kernels/checks/wrong_source.h"
 #include "kernels/cuda/buffer.h"
@@ -47,11 +46,9 @@ class NcclCollective : public Collective, private RankExchange {
     return static_cast<double>(spec_.bytes(group_.size())) * spec_.busFactor(group_.size());
   }
   Result<WrongElements> countWrong();
-  Result<std::vector<WrongResult>> results(const WrongResult& own) override { return shareWithAll(own); }
-  Result<std::vector<double>> inputs(uint64_t index) override;
-  Result<double> inputAt(uint64_t index);
-  template <typename T>
-  Result<std::vector<T>> shareWithAll(const T& own);
+  Result<double> inputAt(uint64_t index) override;
+  Result<bool> isOnAny(bool own) override;
+  Status allToAll(std::span<const std::byte> sent, std::span<std::byte> received) override;
 
   NcclGroup& group_;
   CollectiveSpec spec_;
@@ -135,7 +132,7 @@ Status NcclCollective::replay() {
 }
 
 Result<WrongElements> NcclCollective::countWrong() {
-  WrongElements found = {0, kNone};
+  WrongElements found = {0, kNone, 0};
   if (!hasResult(spec_, group_.rank())) return found;
   auto* place = reinterpret_cast<WrongElements*>(bytesOf(*found_));
   MUSTER_CUDA(cudaMemcpyAsync(place, &found, sizeof found, cudaMemcpyHostToDevice, group_.stream()));
@@ -147,20 +144,35 @@ Result<WrongElements> NcclCollective::countWrong() {
   return found;
 }
 
-template <typename T>
-Result<std::vector<T>> NcclCollective::shareWithAll(const T& own) {
-  std::vector<T> all(static_cast<size_t>(group_.size()));
-  const uint64_t bytes = sizeof(T) * all.size();
-  MUSTER_TRY(auto scratch, group_.device().allocate(bytes));
-  std::byte* mine = bytesOf(*scratch) + static_cast<uint64_t>(group_.rank()) * sizeof(T);
-  MUSTER_CUDA(cudaMemcpyAsync(mine, &own, sizeof own, cudaMemcpyHostToDevice, group_.stream()));
+Result<bool> NcclCollective::isOnAny(bool own) {
+  MUSTER_TRY(auto place, group_.device().allocate(sizeof(double)));
+  std::byte* any = bytesOf(*place);
+  double value = own ? 1 : 0;
+  MUSTER_CUDA(cudaMemcpyAsync(any, &value, sizeof value, cudaMemcpyHostToDevice, group_.stream()));
   MUSTER_CHECK_OK(group_.queue("comparing results", [&](ncclComm_t comm) {
-    return ncclAllGather(mine, bytesOf(*scratch), sizeof(T), ncclInt8, comm, group_.stream());
+    return ncclAllReduce(any, any, 1, ncclFloat64, ncclMax, comm, group_.stream());
   }));
   MUSTER_CHECK_OK(group_.wait("comparing results"));
-  MUSTER_CUDA(cudaMemcpyAsync(all.data(), bytesOf(*scratch), bytes, cudaMemcpyDeviceToHost, group_.stream()));
+  MUSTER_CUDA(cudaMemcpyAsync(&value, any, sizeof value, cudaMemcpyDeviceToHost, group_.stream()));
   MUSTER_CHECK_OK(group_.wait("comparing results"));
-  return all;
+  return value > 0;
+}
+
+Status NcclCollective::allToAll(std::span<const std::byte> sent, std::span<std::byte> received) {
+  CollectiveSpec spec;
+  spec.op = CollectiveOp::kAllToAll;
+  spec.dtype = Dtype::kI8;
+  spec.count = sent.size() / static_cast<size_t>(group_.size());
+  MUSTER_TRY(auto send, group_.device().allocate(sent.size()));
+  MUSTER_TRY(auto receive, group_.device().allocate(received.size()));
+  const DeviceOperands at = {bytesOf(*send), bytesOf(*receive)};
+  MUSTER_CUDA(cudaMemcpyAsync(at.send, sent.data(), sent.size(), cudaMemcpyHostToDevice, group_.stream()));
+  MUSTER_CHECK_OK(group_.queue(
+      "comparing results", [&](ncclComm_t comm) { return runCollective(spec, ncclInt8, at, group_, comm); }));
+  MUSTER_CHECK_OK(group_.wait("comparing results"));
+  MUSTER_CUDA(
+      cudaMemcpyAsync(received.data(), at.receive, received.size(), cudaMemcpyDeviceToHost, group_.stream()));
+  return group_.wait("comparing results");
 }
 
 Result<double> NcclCollective::inputAt(uint64_t index) {
@@ -176,18 +188,16 @@ Result<double> NcclCollective::inputAt(uint64_t index) {
   return value;
 }
 
-Result<std::vector<double>> NcclCollective::inputs(uint64_t index) {
-  MUSTER_TRY(const double mine, inputAt(index));
-  return shareWithAll(mine);
-}
-
 Result<CollectiveMismatch> NcclCollective::check() {
   if (!prepared_) return Error{ErrorCode::kInternal, "check() before prepare()", collectiveOpName(spec_.op)};
   MUSTER_TRY(WrongElements found, countWrong());
   CollectiveMismatch mismatch;
   mismatch.wrong = found.count;
-  mismatch.firstElement = found.count > 0 ? found.first : 0;
-  MUSTER_TRY(mismatch.source, findWrongSource(spec_, values(), group_.rank(), mismatch, *this));
+  if (found.count > 0) {
+    mismatch.firstElement = found.first;
+    mismatch.lastElement = found.last;
+  }
+  MUSTER_CHECK_OK(findWrongSource(spec_, values(), group_.rank(), *this, mismatch));
   return mismatch;
 }
 

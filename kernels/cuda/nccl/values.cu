@@ -28,14 +28,16 @@ __global__ void __launch_bounds__(kThreads)
     checkReceived(const typename Element::Stored* received, CollectiveSpec spec, ExactValues values, int rank,
                   uint64_t count, WrongElements* found) {
   const uint64_t step = static_cast<uint64_t>(gridDim.x) * blockDim.x;
-  unsigned long long wrong = 0, first = ~0ull;
+  unsigned long long wrong = 0, first = ~0ull, last = 0;
   for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
     if (!isWrong<Element>(received[i], spec, values, rank, i)) continue;
     if (wrong++ == 0) first = i;
+    last = i;
   }
   if (wrong == 0) return;
   atomicAdd(&found->count, wrong);
   atomicMin(&found->first, first);
+  atomicMax(&found->last, last);
 }
 
 }  // namespace values_cu

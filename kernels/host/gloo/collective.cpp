@@ -32,12 +32,9 @@ class GlooCollective : public Collective, private RankExchange {
   [[nodiscard]] uint64_t elementBytes() const { return dtypeBits(spec_.dtype) / 8; }
   void fillInput();
   CollectiveMismatch compare() const;
-  Result<bool> anyWrong(const CollectiveMismatch& own);
-  Result<std::vector<WrongResult>> results(const WrongResult& own) override;
-  Result<std::vector<double>> inputs(uint64_t index) override;
-  [[nodiscard]] double inputAt(uint64_t index) const;
-  template <typename T>
-  Result<std::vector<T>> shareWithAll(const T& own);
+  Result<double> inputAt(uint64_t index) override;
+  Result<bool> isOnAny(bool own) override;
+  Status allToAll(std::span<const std::byte> sent, std::span<std::byte> received) override;
 
   GlooGroup& group_;
   Stream& stream_;
@@ -113,27 +110,25 @@ CollectiveMismatch GlooCollective::compare() const {
           origin.rank < 0 ? exact.reduced(origin.index) : exact.input(origin.rank, origin.index);
       // A NaN equals nothing. The cast rounds an average as the division did.
       if (Element::load(got[i]) == Element::load(Element::store(static_cast<Value>(want)))) continue;
-      if (mismatch.wrong++ > 0) continue;
-      mismatch.firstElement = i;
+      if (mismatch.wrong++ == 0) mismatch.firstElement = i;
+      mismatch.lastElement = i;
     }
   });
   return mismatch;
 }
 
-template <typename T>
-Result<std::vector<T>> GlooCollective::shareWithAll(const T& own) {
-  std::vector<T> all(static_cast<size_t>(group_.size()));
-  T copy = own;
+Status GlooCollective::allToAll(std::span<const std::byte> sent, std::span<std::byte> received) {
   CollectiveSpec spec;
-  spec.op = CollectiveOp::kAllGather;
+  spec.op = CollectiveOp::kAllToAll;
   spec.dtype = Dtype::kI8;
-  spec.count = sizeof(T);
-  const Operands at = {reinterpret_cast<std::byte*>(&copy), reinterpret_cast<std::byte*>(all.data())};
-  MUSTER_CHECK_OK(group_.run("comparing results", [&] { runCollective(group_, spec, nullptr, at); }));
-  return all;
+  spec.count = sent.size() / static_cast<size_t>(group_.size());
+  std::vector<std::byte> copy(sent.begin(), sent.end());  // Gloo takes no constant memory
+  return group_.run("comparing results", [&] {
+    runCollective(group_, spec, nullptr, {copy.data(), received.data()});
+  });
 }
 
-double GlooCollective::inputAt(uint64_t index) const {
+Result<double> GlooCollective::inputAt(uint64_t index) {
   double value = 0;
   withElement(spec_.dtype, [&](auto element) {
     using Element = decltype(element);
@@ -143,27 +138,17 @@ double GlooCollective::inputAt(uint64_t index) const {
   return value;
 }
 
-Result<std::vector<WrongResult>> GlooCollective::results(const WrongResult& own) {
-  return shareWithAll(own);
-}
-
-Result<std::vector<double>> GlooCollective::inputs(uint64_t index) {
-  return shareWithAll(inputAt(index));
-}
-
-Result<bool> GlooCollective::anyWrong(const CollectiveMismatch& own) {
-  std::vector<double> wrong = {static_cast<double>(own.wrong)};
-  MUSTER_CHECK_OK(group_.run("comparing results", [&] { runMaximum(group_, wrong); }));
-  return wrong[0] > 0;
+Result<bool> GlooCollective::isOnAny(bool own) {
+  std::vector<double> any = {own ? 1.0 : 0.0};
+  MUSTER_CHECK_OK(group_.run("comparing results", [&] { runMaximum(group_, any); }));
+  return any[0] > 0;
 }
 
 Result<CollectiveMismatch> GlooCollective::check() {
   if (!prepared_) return Error{ErrorCode::kInternal, "check() before prepare()", collectiveOpName(spec_.op)};
   MUSTER_CHECK_OK(stream_.drain());
   CollectiveMismatch mismatch = compare();
-  MUSTER_TRY(const bool any, anyWrong(mismatch));
-  if (!any) return mismatch;
-  MUSTER_TRY(mismatch.source, findWrongSource(spec_, values(), group_.rank(), mismatch, *this));
+  MUSTER_CHECK_OK(findWrongSource(spec_, values(), group_.rank(), *this, mismatch));
   return mismatch;
 }
 

@@ -58,6 +58,10 @@ template <typename T>
 T atomicMin(T* to, T value) {
   return std::exchange(*to, std::min(*to, value));
 }
+template <typename T>
+T atomicMax(T* to, T value) {
+  return std::exchange(*to, std::max(*to, value));
+}
 
 namespace muster::emulation {
 

@@ -251,7 +251,7 @@ TEST_F(EmulatedKernels, FillAndCheckCollectives) {
       auto* found = reinterpret_cast<cuda::WrongElements*>(cuda::bytesOf(*word));
       const auto check = [&] {
         EXPECT_TRUE(gpu_->synchronize().ok());
-        *found = {0, ~0ull};
+        *found = {0, ~0ull, 0};
         EXPECT_EQ(cuda::launchCheck(cuda::bytesOf(*inputs), spec, values, 0, found, cudaDevice().stream()),
                   cudaSuccess);
         EXPECT_TRUE(gpu_->synchronize().ok());
@@ -264,6 +264,7 @@ TEST_F(EmulatedKernels, FillAndCheckCollectives) {
       std::memset(cuda::bytesOf(*inputs) + count / 2 * element, 0x5b, element);
       EXPECT_EQ(check().count, count == 1 ? 1u : 2u);
       EXPECT_EQ(check().first, count / 2);
+      EXPECT_EQ(check().last, count - 1);
     }
 }
 
