@@ -99,6 +99,7 @@ void BlameTable::addRecord(const NodeSummary& record) {
   for (const StageSummary& stage : record.stages) {
     if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere) continue;
     Group& group = groups_[groupKey(stage, record)];
+    group.nodes.insert(record.node);
     for (const auto& [rank, device] : stage.ranks) {
       const auto [at, fresh] = group.ranks.try_emplace(rank, Place{&record, device, true});
       if (!fresh && at->second.record != &record) at->second.unique = false;
@@ -106,7 +107,12 @@ void BlameTable::addRecord(const NodeSummary& record) {
     if (isOfOneNode(stage, record)) continue;
     members_[{runKey(record), stage.name}].insert(record.node);
     placed_.emplace(record.node, stage.name);
-    if (stage.state == StageState::kRan) ran_.emplace(runKey(record), stage.name, record.node);
+    if (stage.state == StageState::kRan) {
+      ran_.emplace(runKey(record), stage.name, record.node);
+      if (std::none_of(record.deviations.begin(), record.deviations.end(),
+                       [&](const DeviationSummary& d) { return d.stage == stage.name; }))
+        content_.emplace(runKey(record), stage.name, record.node);
+    }
     auto& nodes = runs_[runKey(record)];
     const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
     if (!fresh && at->second != record.node) at->second.clear();
@@ -117,7 +123,8 @@ void BlameTable::addRecord(const NodeSummary& record) {
     }
   }
   for (const DeviationSummary& d : record.deviations)
-    reported_.emplace(runKey(record), d.stage, d.metric, record.node);
+    if (isAbout(culpritOf(d, record), record.node))
+      confessed_.emplace(runKey(record), d.stage, d.metric, record.node);
   for (const DeviationSummary& d : record.deviations)
     if (const StageSummary* stage = stageOf(d, record); d.cause == Cause::kRank && !d.source.empty() && stage)
       groups_[groupKey(*stage, record)].sources[d.metric][d.source].insert(record.node);
@@ -232,14 +239,14 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   const std::vector<std::string> named = nodesOf(suspect);
   const bool endOf = std::find(named.begin(), named.end(), record.node) != named.end();
   if (!endOf && record.nodeRank != 0) return {{ownPart(d, record)}, true, ""};
-  const bool contested = !endOf && named.size() == 1 && denies(named.front(), d, record);
-  return {{std::move(suspect)}, own, "", contested};
+  suspect.contested = !endOf && named.size() == 1 && denies(named.front(), d, record);
+  return {{std::move(suspect)}, own, ""};
 }
 
 /// Every node reports what concerns itself, so that node 0's word of it does not stand alone.
 bool BlameTable::denies(const std::string& node, const DeviationSummary& d, const NodeSummary& record) const {
   return ran_.contains({runKey(record), d.stage, node}) &&
-         !reported_.contains({runKey(record), d.stage, d.metric, node});
+         !confessed_.contains({runKey(record), d.stage, d.metric, node});
 }
 
 bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
@@ -281,7 +288,11 @@ Blame BlameTable::ofGroup(const DeviationSummary& d, const NodeSummary& record) 
   suspect.kind = SuspectKind::kGroup;
   const std::string& metric = records_.names->texts[d.metric];
   suspect.what = printable(records_.names->texts[d.stage]) + (metric.empty() ? "" : ", " + printable(metric));
-  return {{std::move(suspect)}, false, ""};
+  suspect.wrongData = d.cause == Cause::kRank;
+  Blame blame{{std::move(suspect)}, false, ""};
+  if (const Group* group = groupOf(d, record); group != nullptr && d.cause != Cause::kOwn)
+    blame.members = &group->nodes;
+  return blame;
 }
 
 Suspect BlameTable::deviceOf(const Place& place) const {
@@ -316,7 +327,8 @@ Blame BlameTable::ofRank(const DeviationSummary& d, const NodeSummary& record) c
   if (place == group->ranks.end() || !place->second.unique) return ofGroup(d, record);
   const std::string& sender = place->second.record->node;
   const auto senders = group->senders.find(d.metric);
-  if (sender != record.node && (senders == group->senders.end() || !senders->second.contains(sender)))
+  const bool ownWord = sender == record.node && !d.source.empty();
+  if (!ownWord && (senders == group->senders.end() || !senders->second.contains(sender)))
     return ofGroup(d, record);
   return {{deviceOf(place->second)}, sender == record.node, "rank " + source};
 }
@@ -391,6 +403,7 @@ Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) c
   for (const Mention& mention : accused) {
     Suspect part = partOf(mention, d, record);
     if (!mayName(part, d, record)) part = ownPart(d, record);
+    part.contested = content_.contains({runKey(record), d.stage, part.node});
     blame.own = blame.own || isAbout(part, record.node);
     if (!mention.interrupted && named.insert(part.name()).second) blame.parts.push_back(std::move(part));
   }
@@ -398,6 +411,13 @@ Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) c
 }
 
 namespace {
+
+std::string cannotBeTold(const std::string& who, const std::string& line) {
+  return fmt::format(
+      "whether it is faulty itself cannot be told: affected by {} ({}); find what failed there, then retest "
+      "this node",
+      who, line);
+}
 
 /// The node's record as if what speaks against others had passed.
 class OwnVerdict {
@@ -420,11 +440,7 @@ class OwnVerdict {
                          names_.begin() + static_cast<std::ptrdiff_t>(std::min(names_.size(), kMostParts))),
              ", ");
     if (names_.size() > kMostParts) who += fmt::format(" and {} more", names_.size() - kMostParts);
-    if (!located_)
-      return fmt::format(
-          "whether it is faulty itself cannot be told: affected by {} ({}); find what failed "
-          "there, then retest this node",
-          who, line_);
+    if (!located_) return cannotBeTold(who, line_);
     return fmt::format("not faulty itself: affected by {} ({}); repair that, then retest this node", who,
                        line_);
   }
@@ -545,6 +561,35 @@ void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Flee
   }
 }
 
+namespace {
+
+/// Whether a part of one of the group's nodes failed, by which the group did.
+bool isExplained(const Suspect& group, const std::vector<Suspect>& suspects) {
+  return std::any_of(suspects.begin(), suspects.end(), [&](const Suspect& part) {
+    const auto ofStage = [&](const std::string& stage) { return group.stages.contains(stage); };
+    if (!part.failed || part.kind == SuspectKind::kGroup ||
+        (group.wrongData && std::none_of(part.stages.begin(), part.stages.end(), ofStage)))
+      return false;
+    const std::vector<std::string> nodes = nodesOf(part);
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&](const std::string& node) { return group.members.contains(node); });
+  });
+}
+
+/// Of a group that failed, and nobody can tell by which part, no node is known to be well.
+void markTheMembers(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
+  for (const Suspect& group : suspects) {
+    if (!group.failed || group.members.empty() || isExplained(group, suspects)) continue;
+    for (FleetNode& node : nodes) {
+      if (node.state != NodeState::kAccepted || !group.members.contains(node.name)) continue;
+      node.state = NodeState::kAffected;
+      node.reason = cannotBeTold(group.name(), group.evidence.empty() ? "" : group.evidence.front());
+    }
+  }
+}
+
+}  // namespace
+
 void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
   std::map<std::string, FleetNode*> places;
   for (FleetNode& node : nodes) places.emplace(node.name, &node);
@@ -576,6 +621,7 @@ void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
       }
     }
   }
+  markTheMembers(suspects, nodes);
 }
 
 }  // namespace muster::fleet

@@ -21,7 +21,8 @@ struct Blame {
   std::vector<Suspect> parts;  ///< without evidence; empty: nobody
   bool own = true;             ///< the record's node answers for it: a part of it, or nobody else who could
   std::string why;             ///< of what another part caused: the runner's words, "rank 11"; else empty
-  bool contested = false;  ///< the record of the named node, which ran the same stage, has no such failure
+  const std::set<std::string>* members =
+      nullptr;  ///< of a group that failed as a whole: its nodes, in the table
 };
 
 /// Ranks, nodes and published causes of all groups of a fleet. Points into the records.
@@ -46,6 +47,7 @@ class BlameTable {
   };
   struct Group {
     std::map<int32_t, Place> ranks;
+    std::set<std::string> nodes;
     /// Of wrong results: by metric and by the rank whose data they are said to be, the nodes that say so.
     std::map<uint32_t, std::map<std::string, std::set<std::string>>> sources;
     std::map<uint32_t, std::set<std::string>> senders;  ///< by metric, the nodes of which that is believed
@@ -95,9 +97,10 @@ class BlameTable {
   std::map<std::string, Group> groups_;
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
       members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
-  std::set<std::tuple<std::string, uint32_t, std::string>> ran_;  ///< which of them ran it: run, stage, node
+  std::set<std::tuple<std::string, uint32_t, std::string>> ran_,
+      content_;  ///< by run, stage and node: which of them ran it, and found nothing wrong in it
   std::set<std::tuple<std::string, uint32_t, uint32_t, std::string>>
-      reported_;  ///< what they found wrong themselves: run, stage, metric, node
+      confessed_;  ///< what they found wrong with themselves: run, stage, metric, node
   std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage
   std::map<std::string, std::map<int, std::string>>
       runs_;  ///< names of nodes by run and number; empty: two claim it

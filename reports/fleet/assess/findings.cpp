@@ -61,6 +61,10 @@ void merge(Suspect& into, const Suspect& other) {
   if (into.next.empty()) into.next = other.next;
   into.endOfLinks = into.endOfLinks && other.endOfLinks;
   into.partners.insert(other.partners.begin(), other.partners.end());
+  into.reporters.insert(other.reporters.begin(), other.reporters.end());
+  into.contested = into.contested && other.contested;
+  into.members.insert(other.members.begin(), other.members.end());
+  into.wrongData = into.wrongData || other.wrongData;
   if (into.limitSource.empty()) into.limitSource = other.limitSource;
 }
 

@@ -95,7 +95,12 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
   suspect.evidence = {fmt::format(
       "{} links of {} are slow or failed; {}", links.size(), end.device.empty() ? end.node : end.device,
       suspects[links.front()].evidence.empty() ? "" : suspects[links.front()].evidence.front())};
-  suspect.ofPair = std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
+  for (const size_t i : links)
+    suspect.reporters.insert(suspects[i].reporters.begin(), suspects[i].reporters.end());
+  // One other node that names several of its links is no proof against it.
+  const bool known = suspect.reporters.contains(end.node) || suspect.reporters.size() > 1;
+  suspect.ofPair =
+      known && std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
   suspect.endOfLinks = end.device.empty() && !suspect.ofPair;
   for (const size_t i : links) {
     for (std::string& node : nodesOf(suspects[i]))

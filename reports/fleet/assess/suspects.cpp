@@ -52,9 +52,8 @@ bool isOwnFailure(const DeviationSummary& d) {
 }
 
 /// Takes a failure into what speaks against a part. A contested one proves nothing: it is measured anew.
-void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& names,
-                bool contested = false) {
-  const bool open = contested || d.outcome == Outcome::kError;
+void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& names) {
+  const bool open = suspect.contested || d.outcome == Outcome::kError;
   suspect.failed = suspect.failed || !open;
   suspect.unmeasured = suspect.unmeasured || open;
   suspect.grade = std::min(suspect.grade, gradeOf(d, names));
@@ -255,6 +254,9 @@ class Caused {
         finding.first = &d;
         finding.why = blame.why;
       }
+      if (blame.members != nullptr && finding.groups.insert(blame.members).second)
+        finding.suspect.members.insert(blame.members->begin(), blame.members->end());
+      finding.suspect.contested = finding.suspect.contested && part.contested;
       addFailure(finding.suspect, d, *records_.names);
       // What somebody else ended is lost to all: that weighs more than a limit.
       if (d.cause == Cause::kPeer)
@@ -278,7 +280,8 @@ class Caused {
     Suspect suspect;
     const DeviationSummary* first = nullptr;
     std::string why;
-    std::map<std::string, size_t> seen;  ///< verdicts by the node that holds them
+    std::set<const std::set<std::string>*> groups;  ///< whose members are its suspect's
+    std::map<std::string, size_t> seen;             ///< verdicts by the node that holds them
   };
 
   [[nodiscard]] static std::string seenText(const Finding& finding) {
@@ -347,15 +350,15 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
       for (Suspect& suspect : takeWholeNode(failures, node, *records.names))
         suspects.push_back(std::move(suspect));
       for (const DeviationSummary* d : failures) {
-        Blame found = blame.of(*d, record);
-        for (Suspect& suspect : found.parts) {
+        for (Suspect& suspect : blame.of(*d, record).parts) {
           suspect.evidence.push_back(evidenceOf(*d, record, *records.names));
-          if (found.contested)
+          if (suspect.kind == SuspectKind::kLink) suspect.reporters.insert(record.node);
+          if (suspect.contested)
             suspect.evidence.back() +=
                 fmt::format("; so says {}, but not the record of {}, which ran the same stage", record.node,
                             suspect.node);
           suspect.next = remedyOf(*d);
-          addFailure(suspect, *d, *records.names, found.contested);
+          addFailure(suspect, *d, *records.names);
           suspects.push_back(std::move(suspect));
         }
       }

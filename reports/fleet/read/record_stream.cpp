@@ -164,6 +164,11 @@ Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
   return std::vector<fs::path>(found.records.begin(), found.records.end());
 }
 
+Result<std::vector<fs::path>> findInterruptedRuns(const fs::path& folder) {
+  MUSTER_TRY(FoundFiles found, findAll(folder, false));
+  return std::vector<fs::path>(found.interruptedRuns.begin(), found.interruptedRuns.end());
+}
+
 int readerThreads() {
   constexpr unsigned kMost = 16;
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMost));

@@ -90,6 +90,8 @@ Status checkPlace(const RecordRules& rules, const std::string& path, const std::
 /// followed: links, folders below a record or a journal, folders that begin with a dot. Sorted. An error if
 /// `folder` cannot be read.
 Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::path& folder);
+/// The folders there of runs that wrote no record: they were interrupted, or are not finished.
+Result<std::vector<std::filesystem::path>> findInterruptedRuns(const std::filesystem::path& folder);
 
 /// One for each core that this process may use, at most 16: each thread holds a record and its parsed form.
 int readerThreads();

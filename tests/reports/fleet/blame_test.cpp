@@ -326,8 +326,20 @@ TEST(Blame, AWrongSumThatOneNodeAloneLaysToAnotherIsNobodysKnownFault) {
     const Fleet fleet = made.assess();
     EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kRejected)], 0u);
     EXPECT_NE(fleet.exitCode, 0);
+    // Also of those that found nothing wrong: what a node damages on its way, only others see.
+    EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kAccepted)], 0u);
     EXPECT_THAT(nodeOf(fleet, GroupFleet::nameOf(speaker)).reason, HasSubstr("cannot be told"));
   }
+}
+
+TEST(Blame, WhoCannotTellWhoseDataWereWrongDoesNotTakeItsOwnForThemOnOneNodesWord) {
+  GroupFleet made(3);
+  made.findsWrongDataOf(0, 1 * made.ranks());
+  made.findsWrongDataOf(1, 2 * made.ranks());
+  for (Measurement& m : made.stage(1).measurements)
+    if (m.metric == "collective.collective_first_fault")
+      m.text = "rank 1: 1 wrong, from a rank that cannot be told";
+  EXPECT_EQ(nodeOf(made.assess(), "n1").state, NodeState::kAffected);
 }
 
 TEST(Blame, ARankThatDiedIsNamedAndNotThoseThatWaitedForIt) {
