@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "reports/history/series_reader.h"
@@ -124,6 +125,17 @@ Result<Comparison> compareRuns(Store& store, const Run& before, const Run& after
   for (const auto& [key, value] : is)
     if (was.count(key) == 0) out.facts.push_back({key.first, key.second, "", value});
   return out;
+}
+
+Result<bool> measuredAlike(Store& store, const Run& one, const Run& other) {
+  MUSTER_TRY(const auto first, store.pointsOf(one));
+  MUSTER_TRY(const auto second, store.pointsOf(other));
+  std::set<int64_t> figures;
+  for (const Point& point : first) figures.insert(point.figure.number);
+  const auto common = std::count_if(second.begin(), second.end(), [&](const Point& point) {
+    return figures.contains(point.figure.number);
+  });
+  return 2 * static_cast<size_t>(common) >= std::min(first.size(), second.size());
 }
 
 }  // namespace muster::history

@@ -33,6 +33,12 @@ class Planner {
   Delta plan() {
     placeNodes();
     sortRecords();
+    for (const fleet::InterruptedRun& run : input_.interruptedRuns)
+      if (const auto at = place_.find(run.node); at != place_.end())
+        found_[at->second].interrupted = fmt::format(
+            "its run in {} was interrupted, or is not finished: finish it with `muster run --resume`, "
+            "or move it away",
+            printable(run.path, 200));
     for (const auto& bad : input_.records.quarantined)
       delta_.mismatches.push_back(fmt::format("{} cannot be used: {}", printable(bad.path), bad.reason));
     owners_ = partOwners(acceptedParts());
@@ -50,6 +56,7 @@ class Planner {
     std::vector<size_t> accepted;
     std::vector<size_t> rerun;
     std::vector<size_t> survey;
+    std::string interrupted;   ///< a new run has no record
     std::string lost;          ///< why an accepted record cannot be used
     std::string contradicted;  ///< by an inventory scan that says it is older than the acceptance
     std::string lostParts;     ///< parts of it that are in another node now
@@ -104,6 +111,12 @@ class Planner {
   void placeNew(size_t i) {
     const NodeSummary& node = record(i);
     const bool survey = input_.uses[i] == RecordUse::kSurvey;
+    // It would hide whatever comes after it.
+    if (node.finished > input_.latest)
+      return delta_.mismatches.push_back(fmt::format(
+          "{}: it ended at {} by its own clock: this machine's clock or the node's is wrong; set it "
+          "right, and run the node again if its clock was ahead",
+          printable(node.path), formatUtc(node.finished)));
     if (survey && node.simulated != input_.accepted.simulated) {
       delta_.mismatches.push_back(
           fmt::format("{}: {} shows nothing about these nodes", printable(node.path),
@@ -227,6 +240,7 @@ class Planner {
     const Found& found = found_[n];
     DeltaNode& node = delta_.nodes[n];
     const bool changed = !node.parts.empty() || !node.facts.empty();
+    if (!found.interrupted.empty()) return need(node, found.interrupted);
     if (!found.rerun.empty()) return chooseRerun(n, changed);
     if (!found.lostParts.empty()) return need(node, found.lostParts);
     if (changed) return need(node, whatChanged(node));
@@ -235,9 +249,30 @@ class Planner {
     node.records = found.accepted;
   }
 
+  /// Whether a new run of several nodes came without the record of its first one, which alone holds the
+  /// results of the whole group.
+  [[nodiscard]] bool lacksLeader(const NodeSummary& node) const {
+    const bool inGroup = std::any_of(node.stages.begin(), node.stages.end(), [](const StageSummary& stage) {
+      return stage.scope == Scope::kCluster && ran(stage) && stage.groupNodes > 1;
+    });
+    if (!inGroup || node.nodeRank == 0) return false;
+    return std::none_of(found_.begin(), found_.end(), [&](const Found& found) {
+      return std::any_of(found.rerun.begin(), found.rerun.end(), [&](size_t i) {
+        return record(i).nodeRank == 0 && record(i).nodeCount == node.nodeCount &&
+               record(i).fleetId == node.fleetId;
+      });
+    });
+  }
+
   void chooseRerun(size_t n, bool changed) {
     const Found& found = found_[n];
     DeltaNode& node = delta_.nodes[n];
+    for (const size_t i : found.rerun)
+      if (lacksLeader(record(i)))
+        return need(node,
+                    fmt::format("{}: of its run of {} nodes the record of node 0, which holds the results of "
+                                "the whole group, is not among the new ones",
+                                printable(record(i).path), record(i).nodeCount));
     const NodeSummary& newest = record(found.rerun.back());
     const NodeSummary* now = latest(n);
     const auto since = partChanges(partsOf(newest), partsOf(*now));
@@ -248,19 +283,22 @@ class Planner {
     node.state = DeltaState::kRerun;
     node.records = found.rerun;
     if (changed || !found.lost.empty() || coversAll(found.accepted, found.rerun)) return;
-    // Nothing was replaced and only some stages ran: what was accepted stands, what failed now counts as
-    // well.
+    // Nothing was replaced and only some stages ran: what was accepted stands, and what failed now, or is for
+    // the fleet to judge, counts as well.
     node.records = found.accepted;
-    std::vector<size_t> bad;
     for (const size_t i : found.rerun)
-      if (record(i).acceptance != Acceptance::kAccepted) bad.push_back(i);
-    node.records.insert(node.records.end(), bad.begin(), bad.end());
-    if (bad.empty()) {
-      node.state = DeltaState::kKept;
-      for (const size_t i : found.rerun)
-        delta_.notTaken.push_back(
-            fmt::format("{}: incomplete run of a node without replaced parts", printable(record(i).path)));
-    }
+      if (record(i).acceptance != Acceptance::kAccepted || isForTheFleet(record(i)))
+        node.records.push_back(i);
+    if (node.records.size() > found.accepted.size()) return;
+    node.state = DeltaState::kKept;
+    for (const size_t i : found.rerun)
+      delta_.notTaken.push_back(
+          fmt::format("{}: incomplete run of a node without replaced parts", printable(record(i).path)));
+  }
+
+  /// Whether it has checks that only the fleet can judge.
+  static bool isForTheFleet(const NodeSummary& node) {
+    return node.accounting.counts[static_cast<size_t>(Outcome::kDeferred)] > 0;
   }
 
   static std::string whatChanged(const DeltaNode& node) {

@@ -3,6 +3,7 @@
 // record of each node counts. Pure: records in, decisions out.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct DeltaInput {
   std::vector<fleet::Quarantined> unreadable;  ///< of the accepted fleet
   fleet::FleetRecords records;
   std::vector<RecordUse> uses;
+  std::vector<fleet::InterruptedRun>
+      interruptedRuns;  ///< new ones without a record; their paths as a user types them
+  /// A new run that ended later, in seconds since 1970, shows that a clock is wrong.
+  double latest = std::numeric_limits<double>::infinity();
 };
 
 /// A part that is another one, or elsewhere, than when the fleet was accepted.

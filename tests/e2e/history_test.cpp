@@ -20,11 +20,11 @@ class History : public ::testing::Test {
  protected:
   /// A simulated run, its noise by `seed`; where it lies. A scenario's name makes the serials of its parts,
   /// so it is the same in all: these are runs of one machine.
-  std::string run(const std::string& scene, int seed) {
+  std::string run(const std::string& scene, int seed, const std::string& planName = "node-quick.toml") {
     std::string out = (dir_.path() / (scene + std::to_string(seed))).string();
     std::string text = readFile(scenario(scene)).value();
     text.replace(text.find("name = \"" + scene), ("name = \"" + scene).size(), "name = \"machine");
-    const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate",
+    const auto result = runMuster({"run", plan(planName), "--simulate",
                                    writeScenario(dir_.path() / (scene + ".toml"), text).string(), "--seed",
                                    std::to_string(seed), "--out", out});
     EXPECT_TRUE(result.exitCode == 0 || result.exitCode == 1) << result.out << result.err;
@@ -75,6 +75,40 @@ TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
   ASSERT_TRUE(json.ok());
   EXPECT_EQ((*json)["before"]["number"], 1);
   EXPECT_TRUE((*json)["figures"][0]["worse"]);
+}
+
+/// Jobs of one node that measure different things, one for itself and one with others, are not compared.
+TEST_F(History, ComparesWithWhatMeasuredTheSame) {
+  const auto environment = [&](int seed) {
+    const std::string out = (dir_.path() / ("environment" + std::to_string(seed))).string();
+    const auto made = runMuster({"run", plan("environment.toml"), "--set", "backend=cuda", "--sku", "auto",
+                                 "--simulate", (dir_.path() / "h100x8-healthy.toml").string(), "--seed",
+                                 std::to_string(seed), "--out", out});
+    EXPECT_EQ(made.exitCode, 0) << made.out << made.err;
+    return out;
+  };
+  std::vector<std::string> before = {run("h100x8-healthy", 1)};
+  before.push_back(environment(2));
+  std::vector<std::string> after = {run("h100x8-one-slow-gpu", 3)};
+  after.push_back(environment(4));
+  ASSERT_EQ(history({"add", before[0], before[1], after[0], after[1]}).exitCode, 0);
+  const auto kept = history({"compare", "3"});
+  EXPECT_EQ(kept.exitCode, 1) << kept.out << kept.err;
+  EXPECT_THAT(kept.out, HasSubstr("WORSE   gpu5 gemm compute.gemm_throughput"));
+  EXPECT_EQ(history({"compare", "4"}).exitCode, 0);
+  EXPECT_THAT(history({"compare", "2"}).err, HasSubstr("that measured the same"));
+  for (const auto& [side, runs] : {std::pair("before", before), std::pair("after", after)})
+    for (const std::string& one : runs)
+      fs::copy(one, dir_.path() / side / fs::path(one).filename(), fs::copy_options::recursive);
+  const auto both = [&](const char* a, const char* b) {
+    return runMuster({"compare", (dir_.path() / a).string(), (dir_.path() / b).string()});
+  };
+  const auto compared = both("before", "after");
+  EXPECT_EQ(compared.exitCode, 1) << compared.out << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("accepted -> rejected"));
+  EXPECT_EQ(both("before", "before").exitCode, 0);
+  fs::remove_all(dir_.path() / "after" / "h100x8-one-slow-gpu3");
+  EXPECT_EQ(both("before", "after").exitCode, 1) << "of what was accepted one part is gone";
 }
 
 TEST_F(History, WarnsOfADateThatAClockMayHaveGotWrong) {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <string_view>
 
 #include "runner/system/trust.h"
@@ -197,10 +198,15 @@ Result<bool> Statement::row() {
   if (code == SQLITE_ROW) {
     constexpr uint64_t kRow = 64;  // a row of numbers is held, too
     budget.bytes += kRow;
-    for (int column = 0; column < sqlite3_data_count(statement_.get()); ++column)
-      if (const int type = sqlite3_column_type(statement_.get(), column);
-          type == SQLITE_TEXT || type == SQLITE_BLOB)
+    for (int column = 0; column < sqlite3_data_count(statement_.get()); ++column) {
+      const int type = sqlite3_column_type(statement_.get(), column);
+      if (type == SQLITE_TEXT || type == SQLITE_BLOB)
         budget.bytes += static_cast<uint64_t>(sqlite3_column_bytes(statement_.get(), column));
+      if (type == SQLITE_FLOAT && !std::isfinite(number(column)))
+        return Error{ErrorCode::kProtocol,
+                     "history: damaged: it holds an infinite number; restore a copy of it",
+                     database_->path_.string()};
+    }
     if (budget.bytes <= budget.mostBytes) return true;
     return Error{ErrorCode::kProtocol,
                  "history: damaged: its rows hold more than the file; restore a copy of it",

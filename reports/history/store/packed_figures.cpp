@@ -2,6 +2,8 @@
 // Packs and unpacks the values of a run.
 #include "reports/history/store/packed_figures.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace muster::history {
@@ -115,7 +117,9 @@ Status unpackValues(std::string_view column, size_t count, std::vector<double>& 
     takeNumbers<double>(column, out);
   else
     return damagedFigures("the values");
-  return {};
+  return std::all_of(out.begin(), out.end(), [](double value) { return std::isfinite(value); })
+             ? Status()
+             : damagedFigures("the values");
 }
 
 Result<std::vector<int>> unpackCounts(std::string_view column, size_t count) {

@@ -102,8 +102,8 @@ class Store {
   Result<std::vector<Run>> runs(const Selection& selection);
   /// A run by its number, or by the beginning of its id or digest. An error if there is none, or several.
   Result<Run> find(const std::string& name);
-  /// The newest accepted run of `node` that was started before `before`. kNotFound: there is none.
-  Result<Run> lastAccepted(const std::string& node, double before, bool simulated);
+  /// Accepted runs of `node` that were started before `before`, from the newest to the oldest.
+  Result<std::vector<Run>> acceptedBefore(const std::string& node, double before, bool simulated);
   /// All that any run measured, by stage, case, metric and labels.
   Result<std::vector<FigureName>> figureNames();
   /// The devices of a run, by their places.

@@ -99,18 +99,13 @@ Result<Run> Store::find(const std::string& name) {
                database_.path().string()};
 }
 
-Result<Run> Store::lastAccepted(const std::string& node, double before, bool simulated) {
+Result<std::vector<Run>> Store::acceptedBefore(const std::string& node, double before, bool simulated) {
   MUSTER_TRY(Statement select,
              database_.prepare("SELECT " + kRunColumns +
                                " FROM run WHERE node = ? AND started < ? AND simulated = ? AND acceptance = "
-                               "'accepted' ORDER BY started DESC, number DESC LIMIT 1"));
+                               "'accepted' ORDER BY started DESC, number DESC"));
   select.bind(node).bind(before).bind(int64_t{simulated});
-  MUSTER_TRY(const auto found, all<Run>(select, runAt));
-  if (!found.empty()) return found.front();
-  return Error{
-      ErrorCode::kNotFound,
-      fmt::format("history has no accepted run of {} before {}", printable(node, 80), formatUtc(before)),
-      database_.path().string()};
+  return all<Run>(select, runAt);
 }
 
 Result<std::vector<FigureName>> Store::figureNames() {

@@ -24,9 +24,21 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-using Runs = std::map<std::string, history::Run>;  ///< by node
+/// By node. A node has several where they measured different things, as jobs of different scope do.
+using Runs = std::map<std::string, std::vector<history::Run>>;
 
-/// Reads all records at `path` into the store; of several of one node the newest counts.
+/// The one of `runs` that measured the same as `run`, or a null pointer.
+Result<history::Run*> findAlike(history::Store& store, std::vector<history::Run>& runs,
+                                const history::Run& run) {
+  for (history::Run& one : runs) {
+    MUSTER_TRY(const bool alike, history::measuredAlike(store, one, run));
+    if (alike) return &one;
+  }
+  return nullptr;
+}
+
+/// Reads all records at `path` into the store; of several of one node that measured the same the newest
+/// counts.
 Result<Runs> readInto(history::Store& store, const fs::path& path) {
   MUSTER_TRY(const auto files, recordFilesAt(path));
   Runs runs;
@@ -41,8 +53,12 @@ Result<Runs> readInto(history::Store& store, const fs::path& path) {
     MUSTER_TRY(const bool added, store.add(*node, names, systemClock().wallUnix()));
     static_cast<void>(added);  // the same record may be on both sides
     MUSTER_TRY(history::Run run, store.find(node->sha256));
-    const auto [at, isNew] = runs.try_emplace(node->node, run);
-    if (!isNew && at->second.started < run.started) at->second = std::move(run);
+    std::vector<history::Run>& known = runs[node->node];
+    MUSTER_TRY(history::Run * alike, findAlike(store, known, run));
+    if (alike == nullptr)
+      known.push_back(std::move(run));
+    else if (alike->started < run.started)
+      *alike = std::move(run);
   }
   return runs;
 }
@@ -53,23 +69,46 @@ using Pair = std::pair<history::Run, history::Run>;
 struct Sides {
   Runs before, after;
   std::vector<Pair> pairs;  ///< of the nodes on both sides; of two single records those, whatever their nodes
-  std::vector<std::string> onlyBefore, onlyAfter;
+  std::vector<history::Run> onlyBefore, onlyAfter;
 };
 
-void pairUp(Sides& sides) {
-  if (sides.before.size() == 1 && sides.after.size() == 1) {
-    sides.pairs.emplace_back(sides.before.begin()->second, sides.after.begin()->second);
-    return;
+/// The runs of one node, or of two where each side has one.
+Status pairRuns(history::Store& store, const std::vector<history::Run>& before,
+                std::vector<history::Run> after, Sides& sides) {
+  if (before.size() == 1 && after.size() == 1) {
+    sides.pairs.emplace_back(before.front(), after.front());
+    return {};
   }
-  for (const auto& [node, run] : sides.before) {
-    const auto found = sides.after.find(node);
-    if (found == sides.after.end())
-      sides.onlyBefore.push_back(node);
-    else
-      sides.pairs.emplace_back(run, found->second);
+  for (const history::Run& run : before) {
+    MUSTER_TRY(history::Run * alike, findAlike(store, after, run));
+    if (alike == nullptr) {
+      sides.onlyBefore.push_back(run);
+      continue;
+    }
+    sides.pairs.emplace_back(run, *alike);
+    after.erase(after.begin() + (alike - after.data()));
   }
-  for (const auto& [node, run] : sides.after)
-    if (sides.before.count(node) == 0) sides.onlyAfter.push_back(node);
+  sides.onlyAfter.insert(sides.onlyAfter.end(), after.begin(), after.end());
+  return {};
+}
+
+Status pairUp(history::Store& store, Sides& sides) {
+  if (sides.before.size() == 1 && sides.after.size() == 1)
+    return pairRuns(store, sides.before.begin()->second, sides.after.begin()->second, sides);
+  std::set<std::string> nodes;
+  for (const auto* side : {&sides.before, &sides.after})
+    for (const auto& [node, runs] : *side) nodes.insert(node);
+  for (const std::string& node : nodes)
+    MUSTER_CHECK_OK(pairRuns(store, sides.before[node], sides.after[node], sides));
+  for (auto* side : {&sides.before, &sides.after})
+    std::erase_if(*side, [](const auto& entry) { return entry.second.empty(); });
+  return {};
+}
+
+std::vector<std::string> nodesOf(const std::vector<history::Run>& runs) {
+  std::set<std::string> names;
+  for (const history::Run& run : runs) names.insert(run.node);
+  return {names.begin(), names.end()};
 }
 
 Status checkAlike(const Sides& sides) {
@@ -144,7 +183,8 @@ void printResults(const Sides& sides) {
   }
   for (const auto* list : {&sides.onlyBefore, &sides.onlyAfter})
     if (!list->empty())
-      printText("\nOnly {}: {}\n", list == &sides.onlyBefore ? "before" : "after", join(*list, ", "));
+      printText("\nOnly {}: {}\n", list == &sides.onlyBefore ? "before" : "after",
+                join(nodesOf(*list), ", "));
 }
 
 std::string amountText(const history::FigureName& figure, double change) {
@@ -181,8 +221,10 @@ void print(const Sides& sides, const Compared& result) {
     printResults(sides);
     return;
   }
+  std::set<std::string> both;
+  for (const auto& [before, after] : sides.pairs) both.insert(after.node);
   printText("{}{} nodes before, {} after, {} on both sides\n", simulated ? "SIMULATED " : "",
-            sides.before.size(), sides.after.size(), sides.pairs.size());
+            sides.before.size(), sides.after.size(), both.size());
   printFacts(result.facts);
   printResults(sides);
   printShifts(result.shifts);
@@ -219,16 +261,14 @@ Json json(const Sides& sides, const Compared& result) {
           {"pairs", pairs},
           {"shifts", shifts},
           {"odd_nodes", odd},
-          {"only_before", sides.onlyBefore},
-          {"only_after", sides.onlyAfter}};
+          {"only_before", nodesOf(sides.onlyBefore)},
+          {"only_after", nodesOf(sides.onlyAfter)}};
 }
 
 /// Of a fleet its shifts and the nodes beside them decide; of few nodes each pair.
 bool isWorse(const Sides& sides, const Compared& result) {
   const auto worse = [](const auto& one) { return one.worse; };
-  const auto gone = [&](const std::string& node) {
-    return sides.before.at(node).acceptance == Acceptance::kAccepted;
-  };
+  const auto gone = [](const history::Run& run) { return run.acceptance == Acceptance::kAccepted; };
   if (std::any_of(sides.pairs.begin(), sides.pairs.end(), isLost) ||
       std::any_of(sides.onlyBefore.begin(), sides.onlyBefore.end(), gone))
     return true;
@@ -247,7 +287,7 @@ Result<int> compareCommand(const CompareOptions& options) {
   Sides sides;
   MUSTER_TRY(sides.before, readInto(store, options.before));
   MUSTER_TRY(sides.after, readInto(store, options.after));
-  pairUp(sides);
+  MUSTER_CHECK_OK(pairUp(store, sides));
   MUSTER_CHECK_OK(checkAlike(sides));
   MUSTER_TRY(const Compared result, compareAll(store, sides));
   if (options.json)

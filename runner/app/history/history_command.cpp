@@ -251,12 +251,25 @@ Result<int> trend(const HistoryOptions& options) {
   return worse ? kExitRejected : kExitAccepted;
 }
 
+/// The newest run of the node that was accepted before `run` and measured the same.
+Result<history::Run> lastAccepted(history::Store& store, const history::Run& run) {
+  MUSTER_TRY(const auto earlier, store.acceptedBefore(run.node, run.started, run.simulated));
+  for (const history::Run& accepted : earlier) {
+    MUSTER_TRY(const bool alike, history::measuredAlike(store, accepted, run));
+    if (alike) return accepted;
+  }
+  return Error{ErrorCode::kNotFound,
+               fmt::format("history has no accepted run of {} before {}{}", printable(run.node, 80),
+                           formatUtc(run.started), earlier.empty() ? "" : " that measured the same"),
+               ""};
+}
+
 /// The two runs: both named, or the one named and its node's last acceptance before it.
 Result<std::pair<history::Run, history::Run>> comparedRuns(history::Store& store,
                                                            const std::vector<std::string>& names) {
   MUSTER_TRY(history::Run first, store.find(names.front()));
   if (names.size() == 1) {
-    MUSTER_TRY(history::Run accepted, store.lastAccepted(first.node, first.started, first.simulated));
+    MUSTER_TRY(history::Run accepted, lastAccepted(store, first));
     return std::pair{std::move(accepted), std::move(first)};
   }
   MUSTER_TRY(history::Run second, store.find(names[1]));

@@ -24,6 +24,7 @@
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
+#include "runner/slurm/witness.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
 
@@ -72,6 +73,21 @@ Status addRecords(const fs::path& given, RecordUse use, std::vector<FoundRecord>
     return Error{ErrorCode::kUsage, "no record.json in this directory", given.string()};
   for (const fs::path& path : records) found.push_back({path, use});
   return {};
+}
+
+/// The new runs of these directories that have no record.
+Result<std::vector<fleet::InterruptedRun>> readInterruptedRuns(const std::vector<fs::path>& given) {
+  std::vector<fleet::InterruptedRun> runs;
+  std::error_code error;
+  for (const fs::path& folder : given) {
+    if (!fs::is_directory(folder, error)) continue;
+    MUSTER_TRY(const auto paths, fleet::findInterruptedRuns(history::recordsFolderOf(folder)));
+    for (const fs::path& path : paths) {
+      MUSTER_TRY(auto run, fleet::readInterruptedRun(path, validUtf8(path.string())));
+      runs.push_back(std::move(run));
+    }
+  }
+  return runs;
 }
 
 /// A new run may lie below the accepted fleet's folder: a file is read once, for what it was named first.
@@ -127,6 +143,7 @@ Result<DeltaInput> readAll(KeptFleet accepted, const std::vector<FoundRecord>& f
                            bool unconfirmed) {
   DeltaInput input;
   input.accepted = std::move(accepted);
+  input.latest = systemClock().wallUnix() + slurm::kMaxClockSkew;
   std::vector<fs::path> news;
   for (const FoundRecord& record : found)
     if (record.use != RecordUse::kAccepted) news.push_back(record.path);
@@ -327,6 +344,7 @@ Result<int> historyDelta(const HistoryOptions& options) {
   }
   MUSTER_TRY(DeltaInput input, readAll(std::move(accepted), found, waivers, options.unconfirmed));
   MUSTER_CHECK_OK(checkNews(input));
+  MUSTER_TRY(input.interruptedRuns, readInterruptedRuns(options.reruns));
   const Delta delta = history::planDelta(input);
   if (!delta.mismatches.empty())
     return Error{ErrorCode::kUsage, fmt::format("nothing was merged:\n  {}", join(delta.mismatches, "\n  ")),

@@ -88,6 +88,21 @@ TEST_F(HistoryFile, OfRootIsNotWhereAnotherUserCouldLeadIt) {
   EXPECT_FALSE(Database::open(link, Access::kRead).ok()) << "he could put a journal beside it";
 }
 
+TEST_F(HistoryFile, WithAnInfiniteNumberIsDamaged) {
+  makeVersion1();
+  {
+    auto store = Store::open(file(), Access::kWrite);
+    ASSERT_TRUE(store.ok()) << store.error().text();
+  }
+  {
+    auto database = Database::open(file(), Access::kWrite);
+    ASSERT_TRUE(database->execute("UPDATE run SET started = 9e999").ok());
+  }
+  auto store = Store::open(file(), Access::kRead);
+  ASSERT_TRUE(store.ok()) << store.error().text();
+  EXPECT_THAT(store->runs({}).error().text(), HasSubstr("it holds an infinite number"));
+}
+
 /// What `work` says in a child of this process; `before` is done in it first.
 std::string inChild(const std::function<void()>& before, const std::function<std::string()>& work) {
   int ends[2];

@@ -135,6 +135,31 @@ TEST_F(HistoryDelta, HoldsANodeAgainstItsOwnClock) {
   EXPECT_THAT(delta.nodes[0].why, HasSubstr("shows gpu1: n1-gpu1 replaced by new: either a clock was wrong"));
 }
 
+TEST_F(HistoryDelta, WantsANodeRunAgainWhoseRunWasInterrupted) {
+  fleet::InterruptedRun run;
+  run.node = "n2";
+  run.path = "again/n2";
+  input_.interruptedRuns = {run};
+  for (int times = 0; times < 2; ++times) {
+    const Delta delta = plan();
+    EXPECT_THAT(delta.needing(), ElementsAre("n2"));
+    EXPECT_THAT(delta.nodes[1].why, HasSubstr("its run in again/n2 was interrupted"));
+    add(replaced("n2"), RecordUse::kRerun);
+  }
+}
+
+TEST_F(HistoryDelta, RefusesARunOfAClockThatIsAhead) {
+  add(replaced("n2"), RecordUse::kSurvey);
+  const size_t ahead = add(record("n2", kLater + 1e8), RecordUse::kSurvey);
+  EXPECT_THAT(plan().needing(), IsEmpty());
+  input_.latest = kLater + 100;
+  for (const RecordUse use : {RecordUse::kSurvey, RecordUse::kRerun}) {
+    input_.uses[ahead] = use;
+    EXPECT_THAT(plan().mismatches, ElementsAre(HasSubstr("this machine's clock or the node's is wrong")));
+    EXPECT_THAT(plan().needing(), ElementsAre("n2"));
+  }
+}
+
 TEST_F(HistoryDelta, TakesTheNewRecordOfAReplacedNodeAndTheOthersAsTheyWere) {
   const size_t again = add(replaced("n2"), RecordUse::kRerun);
   const Delta delta = plan();
@@ -306,6 +331,9 @@ TEST_F(HistoryDelta, LeavesARunOfSomeStagesOutWhereNothingWasReplacedUnlessItFai
   delta = plan();
   EXPECT_EQ(delta.nodes[0].state, DeltaState::kRerun);
   EXPECT_THAT(delta.nodes[0].records, ElementsAre(0, at)) << "both: the worse one counts";
+  of(at).acceptance = Acceptance::kAccepted;
+  of(at).accounting.counts[static_cast<size_t>(Outcome::kDeferred)] = 1;
+  EXPECT_THAT(plan().nodes[0].records, ElementsAre(0, at)) << "the fleet may find it slow";
   // Of a replaced node what was accepted of the old parts says nothing.
   of(at).devices[0].serial = "new";
   EXPECT_THAT(plan().nodes[0].records, ElementsAre(at));

@@ -14,6 +14,7 @@
 namespace muster::history {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class HistoryStore : public HistoryTest {};
@@ -113,15 +114,22 @@ TEST_F(HistoryStore, KeepsFleetsOnceAndFindsTheLastAcceptedOne) {
               HasSubstr("no accepted fleet with node n99"));
 }
 
-TEST_F(HistoryStore, FindsTheLastAcceptance) {
+TEST_F(HistoryStore, FindsEarlierAcceptances) {
   Store store = open();
   add(store, node(1));
   add(store, node(2, Acceptance::kRejected));
-  EXPECT_EQ(store.lastAccepted("n17", 3 * 86400.0, false)->number, 1);
-  EXPECT_FALSE(store.lastAccepted("n17", 1 * 86400.0, false).ok());
-  EXPECT_FALSE(store.lastAccepted("n17", 3 * 86400.0, true).ok())
-      << "a simulated acceptance is another thing";
-  EXPECT_THAT(store.lastAccepted("n99", 1e9, false).error().text(), HasSubstr("n99"));
+  add(store, node(3));
+  const auto numbers = [&](const char* name, double before, bool simulated) {
+    std::vector<int64_t> found;
+    const auto runs = store.acceptedBefore(name, before, simulated);
+    for (const auto& run : *runs) found.push_back(run.number);
+    return found;
+  };
+  EXPECT_THAT(numbers("n17", 4 * 86400.0, false), ElementsAre(3, 1));
+  EXPECT_THAT(numbers("n17", 3 * 86400.0, false), ElementsAre(1));
+  EXPECT_THAT(numbers("n17", 1 * 86400.0, false), ElementsAre());
+  EXPECT_THAT(numbers("n17", 4 * 86400.0, true), ElementsAre()) << "a simulated acceptance is another thing";
+  EXPECT_THAT(numbers("n99", 1e9, false), ElementsAre());
 }
 
 TEST_F(HistoryStore, FindsARunByItsIdOnlyIfItIsOne) {
