@@ -522,11 +522,16 @@ TEST_F(Attest, TellsOfRejectedRunsThatWereSetAsideWhereverTheFleetLies) {
   fs::copy(made("healthy"), part / "good", fs::copy_options::recursive);
   for (const char* run : {"healthy", "slow"})
     fs::copy(made(run), all / "attempts" / run, fs::copy_options::recursive);
+  fs::copy(made("slow"), all / "attempts" / "killed", fs::copy_options::recursive);
+  for (const char* file : {"record.json", "report.html", "junit.xml"})
+    fs::remove(all / "attempts" / "killed" / file);
   const auto nodes = dir_.write("nodes.txt", "sim-node-0000\n").string();
   ASSERT_EQ(runMuster({"fleet", part.string(), "--expect", nodes}).exitCode, 0);
   ASSERT_EQ(sign(all.string()).exitCode, 0);
-  EXPECT_THAT(verify(all.string(), byKey()).out,
-              HasSubstr("2 earlier runs set aside in attempts/, which no result counts: 1 rejected"));
+  EXPECT_THAT(
+      verify(all.string(), byKey()).out,
+      HasSubstr(
+          "3 earlier runs set aside in attempts/, which no result counts: 1 rejected, 1 without a record"));
 }
 
 TEST_F(Attest, TakesTheWorstOfAllFleetsAndOfRunsThatAreInNone) {

@@ -316,6 +316,24 @@ void verifySigners(const Envelope& envelope, const std::vector<PublicKey>& keys,
                       fmt::format("also signed, as it says, by key {}, which was not verified", one.keyId)));
 }
 
+/// Runs that were set aside: no result counts them, but they were made.
+struct EarlierRuns {
+  size_t all = 0;  ///< with a record
+  size_t rejected = 0;
+};
+
+void tellEarlier(const VerifyTools& tools, const EarlierRuns& earlier, Verification& out) {
+  const auto journals = foldersWith(tools.files, kJournalName);
+  const auto unended = std::count_if(journals.begin(), journals.end(), [&](const std::string& prefix) {
+    return isSetAside(prefix) && !hasFile(tools.files, prefix + kRecordName);
+  });
+  const size_t all = earlier.all + static_cast<size_t>(unended);
+  if (all == 0) return;
+  out.tell(VerifyCheck::kAttempts,
+           fmt::format("{} set aside in {}/, which no result counts: {} rejected, {} without a record",
+                       plural(all, "earlier run"), fleet::kAttemptsFolder, earlier.rejected, unended));
+}
+
 }  // namespace
 
 bool isSetAside(const std::string& path) {
@@ -335,7 +353,7 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
   if (runs.empty()) out.refute(VerifyCheck::kRecord, "there is no record.json in the directory");
   const std::set<std::string> setAside = setAsideIn(tools);
   std::set<std::string> artifacts;
-  size_t earlier = 0, rejected = 0;
+  EarlierRuns earlier;
   for (const std::string& prefix : runs) {
     Verification apart;
     const bool isEarlier = isSetAside(prefix);
@@ -345,17 +363,14 @@ FolderResult verifyContent(const VerifyTools& tools, Verification& out) {
       out.leaveOpen(VerifyCheck::kRecord, fmt::format("{} does not count, and is refuted: {}", prefix,
                                                       apart.refutations().front()));
     if (record && counts) takeResult(tools, prefix, *record, result);
-    earlier += isEarlier ? 1 : 0;
+    earlier.all += isEarlier ? 1 : 0;
     if (!record) continue;
-    rejected += isEarlier && record->acceptance == Acceptance::kRejected ? 1 : 0;
+    earlier.rejected += isEarlier && record->acceptance == Acceptance::kRejected ? 1 : 0;
     for (const StageRecord& stage : record->stages)
       for (const ArtifactRecord& artifact : stage.artifacts)
         if (!artifact.sha256.empty()) artifacts.insert(prefix + artifact.path);
   }
-  if (earlier > 0)
-    out.tell(VerifyCheck::kAttempts, fmt::format("{} set aside in {}/, which no result counts: {} rejected",
-                                                 plural(earlier, "earlier run"), fleet::kAttemptsFolder,
-                                                 rejected == 0 ? "none" : std::to_string(rejected)));
+  tellEarlier(tools, earlier, out);
   for (const std::string& prefix : foldersWith(tools.files, kFleetName))
     if (!isSetAside(prefix)) verifyFleet(tools, prefix, out, result);
   OtherFiles(tools, artifacts, out).verify();
