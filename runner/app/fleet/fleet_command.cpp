@@ -266,7 +266,7 @@ Result<FleetInputs> readInputs(const FleetCommandOptions& options) {
 /// time, and no run can have ended later. One of these clocks is wrong.
 void setAsideLater(fleet::FleetRecords& records, double at) {
   std::erase_if(records.nodes, [&](const fleet::NodeSummary& node) {
-    if (node.finished <= at + slurm::kMaxClockSkew) return false;
+    if (node.finished <= latestEnd(at)) return false;
     records.quarantined.push_back(
         {node.path, node.node,
          fmt::format(
@@ -279,6 +279,10 @@ void setAsideLater(fleet::FleetRecords& records, double at) {
 }
 
 }  // namespace
+
+double latestEnd(double at) {
+  return at + slurm::kMaxClockSkew;
+}
 
 Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const fleet::RecordRules& rules) {
   Waivers waivers;

@@ -34,4 +34,8 @@ Result<FleetClauses> applyRequirements(const Requirements& requirements, const s
 /// may be empty.
 Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::Witness* witness);
 
+/// The latest end of a run that is judged at `at`, in seconds since 1970: one that ended later has another
+/// clock.
+double latestEnd(double at);
+
 }  // namespace muster

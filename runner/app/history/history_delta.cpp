@@ -24,7 +24,6 @@
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
-#include "runner/slurm/witness.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
 
@@ -143,7 +142,7 @@ Result<DeltaInput> readAll(KeptFleet accepted, const std::vector<FoundRecord>& f
                            bool unconfirmed) {
   DeltaInput input;
   input.accepted = std::move(accepted);
-  input.latest = systemClock().wallUnix() + slurm::kMaxClockSkew;
+  input.latest = latestEnd(systemClock().wallUnix());
   std::vector<fs::path> news;
   for (const FoundRecord& record : found)
     if (record.use != RecordUse::kAccepted) news.push_back(record.path);
