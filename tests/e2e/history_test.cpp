@@ -20,11 +20,11 @@ class History : public ::testing::Test {
  protected:
   /// A simulated run, its noise by `seed`; where it lies. A scenario's name makes the serials of its parts,
   /// so it is the same in all: these are runs of one machine.
-  std::string run(const std::string& scene, int seed, const std::string& planName = "node-quick.toml") {
+  std::string run(const std::string& scene, int seed) {
     std::string out = (dir_.path() / (scene + std::to_string(seed))).string();
     std::string text = readFile(scenario(scene)).value();
     text.replace(text.find("name = \"" + scene), ("name = \"" + scene).size(), "name = \"machine");
-    const auto result = runMuster({"run", plan(planName), "--simulate",
+    const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate",
                                    writeScenario(dir_.path() / (scene + ".toml"), text).string(), "--seed",
                                    std::to_string(seed), "--out", out});
     EXPECT_TRUE(result.exitCode == 0 || result.exitCode == 1) << result.out << result.err;
@@ -97,9 +97,11 @@ TEST_F(History, ComparesWithWhatMeasuredTheSame) {
   EXPECT_THAT(kept.out, HasSubstr("WORSE   gpu5 gemm compute.gemm_throughput"));
   EXPECT_EQ(history({"compare", "4"}).exitCode, 0);
   EXPECT_THAT(history({"compare", "2"}).err, HasSubstr("that measured the same"));
-  for (const auto& [side, runs] : {std::pair("before", before), std::pair("after", after)})
+  for (const auto& [side, runs] : {std::pair("before", before), std::pair("after", after)}) {
+    fs::create_directories(dir_.path() / side);
     for (const std::string& one : runs)
       fs::copy(one, dir_.path() / side / fs::path(one).filename(), fs::copy_options::recursive);
+  }
   const auto both = [&](const char* a, const char* b) {
     return runMuster({"compare", (dir_.path() / a).string(), (dir_.path() / b).string()});
   };

@@ -62,7 +62,7 @@ void merge(Suspect& into, const Suspect& other) {
   into.endOfLinks = into.endOfLinks && other.endOfLinks;
   into.partners.insert(other.partners.begin(), other.partners.end());
   into.reporters.insert(other.reporters.begin(), other.reporters.end());
-  into.contested = into.contested && other.contested;
+  into.contested = !into.failed && (into.contested || other.contested);
   into.members.insert(other.members.begin(), other.members.end());
   into.wrongData = into.wrongData || other.wrongData;
   if (into.limitSource.empty()) into.limitSource = other.limitSource;
@@ -213,7 +213,7 @@ std::vector<Suspect> foldSlowNodes(std::vector<Suspect> suspects, const FleetNod
     };
     for (const auto* parts : {&slow.links, &slow.parts})
       for (const size_t i : *parts) {
-        if (folded[i] || !belongs(suspects[i])) continue;
+        if (folded[i] || whole.contested || !belongs(suspects[i])) continue;
         addBeneath(whole, lineOf(suspects[i]));
         whole.failed = whole.failed || suspects[i].failed;
         whole.grade = std::min(whole.grade, suspects[i].grade);

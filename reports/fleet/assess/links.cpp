@@ -95,10 +95,16 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
   suspect.evidence = {fmt::format(
       "{} links of {} are slow or failed; {}", links.size(), end.device.empty() ? end.node : end.device,
       suspects[links.front()].evidence.empty() ? "" : suspects[links.front()].evidence.front())};
-  for (const size_t i : links)
-    suspect.reporters.insert(suspects[i].reporters.begin(), suspects[i].reporters.end());
-  // One other node that names several of its links is no proof against it.
-  const bool known = suspect.reporters.contains(end.node) || suspect.reporters.size() > 1;
+  size_t own = 0;
+  bool bothReport = false;
+  for (const size_t i : links) {
+    const std::set<std::string>& reporters = suspects[i].reporters;
+    own += reporters.contains(end.node) ? 1 : 0;
+    bothReport = bothReport || (reporters.contains(end.node) && reporters.size() > 1);
+    suspect.reporters.insert(reporters.begin(), reporters.end());
+  }
+  // Where both ends report a link, what only the other one reports is contested. Else two nodes must say so.
+  const bool known = bothReport || !end.device.empty() ? own > 1 : suspect.reporters.size() > 1;
   suspect.ofPair =
       known && std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
   suspect.endOfLinks = end.device.empty() && !suspect.ofPair;

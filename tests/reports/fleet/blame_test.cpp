@@ -629,6 +629,22 @@ TEST(Blame, ANodeIsRejectedByItsOwnWordAndNode0sAndNotByNode0sAlone) {
   }
 }
 
+/// What a node says of its link is no word against the node itself, nor is one other's word of its links.
+TEST(Blame, ANodeIsNotRejectedByOnesWordBesideALinkThatFails) {
+  GroupFleet named(3);
+  for (const int node : {0, 1, 2}) named.reports(node, "link n1 - n2", "link");
+  named.reports(0, "node n2", "node");
+  EXPECT_EQ(nodeOf(named.assess(), "n2").state, NodeState::kIncomplete);
+  GroupFleet links(3);
+  for (const int node : {1, 2}) links.reportsPair(node, std::to_string(3 - node));
+  links.reportsPair(0, "2");
+  EXPECT_EQ(nodeOf(links.assess(), "n2").state, NodeState::kAffected);
+  GroupFleet both(3);
+  both.reports(0, "link n1 - n2", "link");
+  both.reportsPair(0, "2");
+  EXPECT_EQ(nodeOf(both.assess(), "n2").state, NodeState::kAffected);
+}
+
 TEST(Blame, ASlowLinkIsNeitherItsReportersNorOneEndsFault) {
   for (unsigned seed = 0; seed < kFleets; ++seed) {
     SCOPED_TRACE(seed);
