@@ -132,6 +132,7 @@ Result<bool> measuredAlike(Store& store, const Run& one, const Run& other) {
   MUSTER_TRY(const auto second, store.pointsOf(other));
   std::set<int64_t> figures;
   for (const Point& point : first) figures.insert(point.figure.number);
+  if (first.empty() || second.empty()) return first.empty() == second.empty();
   const auto common = std::count_if(second.begin(), second.end(), [&](const Point& point) {
     return figures.contains(point.figure.number);
   });

@@ -26,8 +26,8 @@ struct DeltaInput {
   std::vector<fleet::Quarantined> unreadable;  ///< of the accepted fleet
   fleet::FleetRecords records;
   std::vector<RecordUse> uses;
-  std::vector<fleet::InterruptedRun>
-      interruptedRuns;  ///< new ones without a record; their paths as a user types them
+  /// New ones without a record; their paths are as a user types them.
+  std::vector<fleet::InterruptedRun> interruptedRuns;
   /// A new run that ended later, in seconds since 1970, shows that a clock is wrong.
   double latest = std::numeric_limits<double>::infinity();
 };

@@ -21,8 +21,8 @@ struct Blame {
   std::vector<Suspect> parts;  ///< without evidence; empty: nobody
   bool own = true;             ///< the record's node answers for it: a part of it, or nobody else who could
   std::string why;             ///< of what another part caused: the runner's words, "rank 11"; else empty
-  const std::set<std::string>* members =
-      nullptr;  ///< of a group that failed as a whole: its nodes, in the table
+  /// Of a group that failed as a whole its nodes, in the table.
+  const std::set<std::string>* members = nullptr;
 };
 
 /// Ranks, nodes and published causes of all groups of a fleet. Points into the records.
@@ -97,8 +97,9 @@ class BlameTable {
   std::map<std::string, Group> groups_;
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
       members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
-  std::set<std::tuple<std::string, uint32_t, std::string>> ran_,
-      content_;  ///< by run, stage and node: which of them ran it, and found nothing wrong in it
+  std::set<std::tuple<std::string, uint32_t, std::string>>
+      ran_;  ///< run, stage and node: who ran it to its end
+  std::set<std::tuple<std::string, uint32_t, std::string>> content_;  ///< who then found nothing wrong in it
   std::set<std::tuple<std::string, uint32_t, uint32_t, std::string>>
       confessed_;  ///< what they found wrong with themselves: run, stage, metric, node
   std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage

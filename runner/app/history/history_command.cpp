@@ -251,13 +251,16 @@ Result<int> trend(const HistoryOptions& options) {
   return worse ? kExitRejected : kExitAccepted;
 }
 
-/// The newest run of the node that was accepted before `run` and measured the same.
+/// The newest run of the node that was accepted before `run` and measured the same; any, where it measured
+/// nothing.
 Result<history::Run> lastAccepted(history::Store& store, const history::Run& run) {
   MUSTER_TRY(const auto earlier, store.acceptedBefore(run.node, run.started, run.simulated));
   for (const history::Run& accepted : earlier) {
     MUSTER_TRY(const bool alike, history::measuredAlike(store, accepted, run));
     if (alike) return accepted;
   }
+  MUSTER_TRY(const auto points, store.pointsOf(run));
+  if (points.empty() && !earlier.empty()) return earlier.front();
   return Error{ErrorCode::kNotFound,
                fmt::format("history has no accepted run of {} before {}{}", printable(run.node, 80),
                            formatUtc(run.started), earlier.empty() ? "" : " that measured the same"),
