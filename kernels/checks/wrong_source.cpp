@@ -32,8 +32,20 @@ struct Answers {
   std::vector<int> right, wrong, damaged;  ///< who did not get the question is in none
 };
 
-Status send(const std::vector<Message>& sent, std::vector<Message>& received, RankExchange& exchange) {
-  return exchange.allToAll(std::as_bytes(std::span(sent)), std::as_writable_bytes(std::span(received)));
+Status run(CollectiveOp op, std::span<const Message> sent, std::span<Message> received,
+           RankExchange& exchange) {
+  return exchange.exchange(op, std::as_bytes(sent), std::as_writable_bytes(received));
+}
+
+/// Whether any rank has a wrong result. A word that arrives damaged counts as yes: so all go on if one does.
+Result<bool> isOnAny(bool own, int ranks, int rank, RankExchange& exchange) {
+  const Message mine = sealed(own ? 1 : 0, rank, 0);
+  std::vector<Message> all(static_cast<size_t>(ranks));
+  MUSTER_CHECK_OK(run(CollectiveOp::kAllGather, std::span(&mine, 1), all, exchange));
+  for (int other = 0; other < ranks; ++other)
+    if (const Message& word = all[static_cast<size_t>(other)]; !isIntact(word, other, 0) || word.bits != 0)
+      return true;
+  return false;
 }
 
 /// Asks every rank for its input at `index`, and answers what they ask.
@@ -41,7 +53,7 @@ Result<Answers> askAll(const CollectiveSpec& spec, const ExactValues& values, in
                        RankExchange& exchange) {
   const int ranks = values.ranks();
   std::vector<Message> sent(static_cast<size_t>(ranks), sealed(index, rank, 0)), received(sent.size());
-  MUSTER_CHECK_OK(send(sent, received, exchange));
+  MUSTER_CHECK_OK(run(CollectiveOp::kAllToAll, sent, received, exchange));
   for (int other = 0; other < ranks; ++other) {
     const Message& question = received[static_cast<size_t>(other)];
     Message& reply = sent[static_cast<size_t>(other)];
@@ -50,7 +62,7 @@ Result<Answers> askAll(const CollectiveSpec& spec, const ExactValues& values, in
     MUSTER_TRY(const double value, exchange.inputAt(question.bits));
     reply = sealed(std::bit_cast<uint64_t>(value), rank, question.bits);
   }
-  MUSTER_CHECK_OK(send(sent, received, exchange));
+  MUSTER_CHECK_OK(run(CollectiveOp::kAllToAll, sent, received, exchange));
   Answers answers;
   for (int other = 0; other < ranks; ++other) {
     const Message& reply = received[static_cast<size_t>(other)];
@@ -79,7 +91,7 @@ Status findWrongSource(const CollectiveSpec& spec, const ExactValues& values, in
                        RankExchange& exchange, CollectiveMismatch& own) {
   // A reduction in place used its inputs up: nothing is left to look at.
   if (spec.inPlace && reduces(spec.op)) return {};
-  MUSTER_TRY(const bool any, exchange.isOnAny(own.wrong > 0));
+  MUSTER_TRY(const bool any, isOnAny(own.wrong > 0, values.ranks(), rank, exchange));
   if (!any) return {};
   const auto ranks = static_cast<size_t>(values.ranks());
   const Origin origin = originOf(spec, rank, values.ranks(), own.firstElement);

@@ -17,10 +17,9 @@ class RankExchange {
   virtual ~RankExchange() = default;
   /// This rank's own input at `index`.
   virtual Result<double> inputAt(uint64_t index) = 0;
-  /// Whether it is so on any rank.
-  virtual Result<bool> isOnAny(bool own) = 0;
-  /// Sends a block of equal size to each rank, without another one between; `received` holds one of each.
-  virtual Status allToAll(std::span<const std::byte> sent, std::span<std::byte> received) = 0;
+  /// Runs kAllGather, or kAllToAll without another rank between, over plain bytes in blocks of equal size.
+  virtual Status exchange(CollectiveOp op, std::span<const std::byte> sent,
+                          std::span<std::byte> received) = 0;
 };
 
 /// Sets source and inputRight of `own`, from what all ranks put in behind its first wrong element. They tell

@@ -52,21 +52,18 @@ class RankInGroup : public RankExchange {
     EXPECT_LT(index, kCount * kRanks);
     return exact().input(rank_, index) + (group_.sick.contains(rank_) ? 1 : 0);
   }
-  Result<bool> isOnAny(bool own) override {
-    static_cast<void>(own);
-    return !group_.wrong.empty();
-  }
-  Status allToAll(std::span<const std::byte> own, std::span<std::byte> all) override {
+  Status exchange(CollectiveOp op, std::span<const std::byte> own, std::span<std::byte> all) override {
     group_.exchanges += rank_ == 0 ? 1 : 0;
     group_.sent[static_cast<size_t>(rank_)].assign(own.begin(), own.end());
     group_.all.arrive_and_wait();
     const size_t block = all.size() / kRanks;
     for (int from = 0; from < kRanks; ++from) {
       const auto& said = group_.sent[static_cast<size_t>(from)];
+      const size_t begin = op == CollectiveOp::kAllToAll ? static_cast<size_t>(rank_) * block : 0;
       const bool garbled = from != rank_ && group_.garbled.contains(from);
       for (size_t i = 0; i < block; ++i)
         all[static_cast<size_t>(from) * block + i] =
-            said[static_cast<size_t>(rank_) * block + i] | (garbled ? std::byte{0x08} : std::byte{0});
+            said[begin + i] | (garbled ? std::byte{0x08} : std::byte{0});
     }
     group_.all.arrive_and_wait();
     return {};
@@ -180,12 +177,18 @@ TEST(WrongSource, IsNotLookedForWhereAReductionInPlaceUsedItsInputsUp) {
   EXPECT_EQ(group.exchanges, 0);
 }
 
+TEST(WrongSource, IsNotAskedForWhereNobodyFoundAnything) {
+  Group group({});
+  EXPECT_THAT(sourcesIn(group, specOf(CollectiveOp::kAllReduce)), Each("-1"));
+  EXPECT_EQ(group.exchanges, 1);
+}
+
 /// An index that arrives damaged is none, whatever it would point to, and nobody waits for an answer in vain.
 TEST(WrongSource, IsNotReadBeyondTheInput) {
   Group group({{1, kThird}});
   group.garbled = {1};
   EXPECT_THAT(sourcesIn(group, specOf(CollectiveOp::kReduceScatter)), Each("-1"));
-  EXPECT_EQ(group.exchanges, 2);
+  EXPECT_EQ(group.exchanges, 3);
 }
 
 }  // namespace

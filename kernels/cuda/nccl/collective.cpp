@@ -47,8 +47,7 @@ class NcclCollective : public Collective, private RankExchange {
   }
   Result<WrongElements> countWrong();
   Result<double> inputAt(uint64_t index) override;
-  Result<bool> isOnAny(bool own) override;
-  Status allToAll(std::span<const std::byte> sent, std::span<std::byte> received) override;
+  Status exchange(CollectiveOp op, std::span<const std::byte> sent, std::span<std::byte> received) override;
 
   NcclGroup& group_;
   CollectiveSpec spec_;
@@ -144,25 +143,12 @@ Result<WrongElements> NcclCollective::countWrong() {
   return found;
 }
 
-Result<bool> NcclCollective::isOnAny(bool own) {
-  MUSTER_TRY(auto place, group_.device().allocate(sizeof(double)));
-  std::byte* any = bytesOf(*place);
-  double value = own ? 1 : 0;
-  MUSTER_CUDA(cudaMemcpyAsync(any, &value, sizeof value, cudaMemcpyHostToDevice, group_.stream()));
-  MUSTER_CHECK_OK(group_.queue("comparing results", [&](ncclComm_t comm) {
-    return ncclAllReduce(any, any, 1, ncclFloat64, ncclMax, comm, group_.stream());
-  }));
-  MUSTER_CHECK_OK(group_.wait("comparing results"));
-  MUSTER_CUDA(cudaMemcpyAsync(&value, any, sizeof value, cudaMemcpyDeviceToHost, group_.stream()));
-  MUSTER_CHECK_OK(group_.wait("comparing results"));
-  return value > 0;
-}
-
-Status NcclCollective::allToAll(std::span<const std::byte> sent, std::span<std::byte> received) {
+Status NcclCollective::exchange(CollectiveOp op, std::span<const std::byte> sent,
+                                std::span<std::byte> received) {
   CollectiveSpec spec;
-  spec.op = CollectiveOp::kAllToAll;
+  spec.op = op;
   spec.dtype = Dtype::kI8;
-  spec.count = sent.size() / static_cast<size_t>(group_.size());
+  spec.count = received.size() / static_cast<size_t>(group_.size());
   MUSTER_TRY(auto send, group_.device().allocate(sent.size()));
   MUSTER_TRY(auto receive, group_.device().allocate(received.size()));
   const DeviceOperands at = {bytesOf(*send), bytesOf(*receive)};

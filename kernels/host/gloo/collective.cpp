@@ -33,8 +33,7 @@ class GlooCollective : public Collective, private RankExchange {
   void fillInput();
   CollectiveMismatch compare() const;
   Result<double> inputAt(uint64_t index) override;
-  Result<bool> isOnAny(bool own) override;
-  Status allToAll(std::span<const std::byte> sent, std::span<std::byte> received) override;
+  Status exchange(CollectiveOp op, std::span<const std::byte> sent, std::span<std::byte> received) override;
 
   GlooGroup& group_;
   Stream& stream_;
@@ -117,11 +116,12 @@ CollectiveMismatch GlooCollective::compare() const {
   return mismatch;
 }
 
-Status GlooCollective::allToAll(std::span<const std::byte> sent, std::span<std::byte> received) {
+Status GlooCollective::exchange(CollectiveOp op, std::span<const std::byte> sent,
+                                std::span<std::byte> received) {
   CollectiveSpec spec;
-  spec.op = CollectiveOp::kAllToAll;
+  spec.op = op;
   spec.dtype = Dtype::kI8;
-  spec.count = sent.size() / static_cast<size_t>(group_.size());
+  spec.count = received.size() / static_cast<size_t>(group_.size());
   std::vector<std::byte> copy(sent.begin(), sent.end());  // Gloo takes no constant memory
   return group_.run("comparing results", [&] {
     runCollective(group_, spec, nullptr, {copy.data(), received.data()});
@@ -136,12 +136,6 @@ Result<double> GlooCollective::inputAt(uint64_t index) {
         Element::load(reinterpret_cast<const typename Element::Stored*>(at_.send)[index]));
   });
   return value;
-}
-
-Result<bool> GlooCollective::isOnAny(bool own) {
-  std::vector<double> any = {own ? 1.0 : 0.0};
-  MUSTER_CHECK_OK(group_.run("comparing results", [&] { runMaximum(group_, any); }));
-  return any[0] > 0;
 }
 
 Result<CollectiveMismatch> GlooCollective::check() {
