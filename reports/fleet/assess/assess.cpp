@@ -131,7 +131,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   MUSTER_TRY(PeerComparison peers, comparePeers(records, options, nodes));
   OrderedSuspects suspects = listSuspects(
       std::move(peers.suspects), findFailures(records, blame, deferred, nodes), records, options, nodes);
-  markTheNamed(suspects.list, nodes);
+  markTheNamed(records, suspects.list, nodes);
   if (options.rejectOutliers) blockRepeated(records, nodes);
   FleetCount count = countFleet(records, nodes);
 

@@ -10,6 +10,7 @@
 
 #include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/assess/findings.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/read/waived_record.h"
@@ -563,23 +564,32 @@ void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Flee
 
 namespace {
 
+std::set<std::string> stagesOfSeveralNodes(const FleetRecords& records) {
+  std::set<uint32_t> found;
+  for (const NodeSummary& record : records.nodes)
+    for (const StageSummary& stage : record.stages)
+      if (stage.scope == Scope::kCluster) found.insert(stage.name);
+  std::set<std::string> names;
+  for (const uint32_t stage : found) names.insert(records.names->texts[stage]);
+  return names;
+}
+
 /// Whether a part of one of the group's nodes failed, by which the group did.
-bool isExplained(const Suspect& group, const std::vector<Suspect>& suspects) {
+bool isExplained(const Suspect& group, const std::vector<Suspect>& suspects,
+                 const std::set<std::string>& stages) {
   return std::any_of(suspects.begin(), suspects.end(), [&](const Suspect& part) {
-    const auto ofStage = [&](const std::string& stage) { return group.stages.contains(stage); };
-    if (!part.failed || part.kind == SuspectKind::kGroup ||
-        (group.wrongData && std::none_of(part.stages.begin(), part.stages.end(), ofStage)))
-      return false;
     const std::vector<std::string> nodes = nodesOf(part);
-    return std::any_of(nodes.begin(), nodes.end(),
+    return explains(part, group, stages) &&
+           std::any_of(nodes.begin(), nodes.end(),
                        [&](const std::string& node) { return group.members.contains(node); });
   });
 }
 
 /// Of a group that failed, and nobody can tell by which part, no node is known to be well.
-void markTheMembers(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
+void markTheMembers(const FleetRecords& records, const std::vector<Suspect>& suspects, FleetNodes& nodes) {
+  const std::set<std::string> stages = stagesOfSeveralNodes(records);
   for (const Suspect& group : suspects) {
-    if (!group.failed || group.members.empty() || isExplained(group, suspects)) continue;
+    if (!group.failed || group.members.empty() || isExplained(group, suspects, stages)) continue;
     for (FleetNode& node : nodes) {
       if (node.state != NodeState::kAccepted || !group.members.contains(node.name)) continue;
       node.state = NodeState::kAffected;
@@ -590,7 +600,7 @@ void markTheMembers(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
 
 }  // namespace
 
-void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
+void markTheNamed(const FleetRecords& records, const std::vector<Suspect>& suspects, FleetNodes& nodes) {
   std::map<std::string, FleetNode*> places;
   for (FleetNode& node : nodes) places.emplace(node.name, &node);
   for (const Suspect& suspect : suspects) {
@@ -621,7 +631,7 @@ void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
       }
     }
   }
-  markTheMembers(suspects, nodes);
+  markTheMembers(records, suspects, nodes);
 }
 
 }  // namespace muster::fleet

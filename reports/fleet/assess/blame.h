@@ -125,7 +125,7 @@ RecordChecks checkBlame(const FleetRecords& records, const BlameTable& blame, Fl
 void clearTheAffected(const FleetRecords& records, const BlameTable& blame, FleetNodes& nodes);
 
 /// Nodes whose own records are content, and that findings of others name: a part that failed rejects its
-/// node, an end of a link is affected.
-void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes);
+/// node, an end of a link is affected, and so is each node of a group that failed by nobody knows whom.
+void markTheNamed(const FleetRecords& records, const std::vector<Suspect>& suspects, FleetNodes& nodes);
 
 }  // namespace muster::fleet

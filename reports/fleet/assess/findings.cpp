@@ -170,6 +170,14 @@ std::string Suspect::name() const {
   return text;
 }
 
+bool explains(const Suspect& part, const Suspect& group, const std::set<std::string>& stages) {
+  if (!part.failed || part.kind == SuspectKind::kGroup) return false;
+  if (group.wrongData && part.grade > FindingClass::kCorrectness) return false;
+  const std::set<std::string>& where = group.wrongData ? group.stages : stages;
+  return std::any_of(part.stages.begin(), part.stages.end(),
+                     [&](const std::string& stage) { return where.contains(stage); });
+}
+
 FindingClass gradeOf(const DeviationSummary& d, const FleetNames& names) {
   const std::string& metric = names.texts[d.metric];
   if (hasAny(metric, kMissingParts)) return FindingClass::kMissing;

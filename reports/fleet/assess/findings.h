@@ -22,4 +22,8 @@ struct OrderedSuspects {
 /// Also marks the nodes that they name.
 OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes);
 
+/// Whether a failed part may be why a group failed: wrong data follow from wrong data or hardware errors in
+/// the same stage; anything else from what failed in one of `stages`, those of several nodes.
+bool explains(const Suspect& part, const Suspect& group, const std::set<std::string>& stages);
+
 }  // namespace muster::fleet

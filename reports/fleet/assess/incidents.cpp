@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/assess/findings.h"
 #include "runner/core/shell.h"
 #include "runner/core/text.h"
 
@@ -123,20 +124,17 @@ class Merging {
   void mergeGroups() {
     std::set<std::string> groupStages;
     for (const GroupStage& group : fleet_.groups) groupStages.insert(group.stage);
-    const auto shared = [&](const Suspect& suspect) {
-      return std::any_of(suspect.stages.begin(), suspect.stages.end(),
-                         [&](const auto& stage) { return groupStages.contains(stage); });
-    };
-    const auto cause = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& draft) {
-      const Suspect* s = draft.suspect;
-      return s != nullptr && s->failed && s->kind != SuspectKind::kGroup && s->kind != SuspectKind::kDevice &&
-             shared(*s);
-    });
-    if (cause == drafts_.end()) return;
-    for (size_t i = 0; i < drafts_.size(); ++i)
-      if (const Suspect* s = drafts_[i].suspect;
-          s != nullptr && s->kind == SuspectKind::kGroup && blocks(*s) && shared(*s))
-        put(i, static_cast<size_t>(cause - drafts_.begin()));
+    for (size_t i = 0; i < drafts_.size(); ++i) {
+      const Suspect* group = drafts_[i].suspect;
+      if (group == nullptr || group->kind != SuspectKind::kGroup || !blocks(*group)) continue;
+      const auto cause = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& draft) {
+        const Suspect* s = draft.suspect;
+        return s != nullptr && s->kind != SuspectKind::kDevice && explains(*s, *group, groupStages);
+      });
+      const bool shared = std::any_of(group->stages.begin(), group->stages.end(),
+                                      [&](const auto& stage) { return groupStages.contains(stage); });
+      if (shared && cause != drafts_.end()) put(i, static_cast<size_t>(cause - drafts_.begin()));
+    }
   }
 
   /// With --reject-outliers an outlier blocks acceptance.

@@ -332,6 +332,25 @@ TEST(Blame, AWrongSumThatOneNodeAloneLaysToAnotherIsNobodysKnownFault) {
   }
 }
 
+/// A node that fails by itself is not why data arrived wrong, nor why its group was slow.
+TEST(Blame, AGroupThatFailedIsNotExplainedByAnotherFailureOfAMember) {
+  GroupFleet made(3);
+  made.findsWrongDataOf(0, 1 * made.ranks());
+  for (Measurement& m : made.stage(0).measurements)
+    if (m.metric == "collective.collective_first_fault")
+      m.text = "rank 0: 1 wrong, from a rank that cannot be told";
+  Verdict own = made.stage(2).verdicts.front();
+  own.outcome = Outcome::kFail;
+  own.metric = "env.steal_share";
+  own.detail = "10%, required at most 5%";
+  made.stage(2).verdicts.push_back(own);
+  made.end(2, Acceptance::kRejected, 1);
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kRejected);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAffected);
+  EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kAccepted)], 0u);
+}
+
 TEST(Blame, WhoCannotTellWhoseDataWereWrongDoesNotTakeItsOwnForThemOnOneNodesWord) {
   GroupFleet made(3);
   made.findsWrongDataOf(0, 1 * made.ranks());
