@@ -201,7 +201,7 @@ class Planner {
   void missParts(size_t n) {
     for (const PartChange& change : delta_.nodes[n].parts)
       if (const auto owner = owners_.find(change.after); owner != owners_.end())
-        missPart(*owner, delta_.nodes[n].name);
+        missPart(*owner, delta_.nodes[n].name, latest(n)->started);
   }
 
   /// The same of a node that is not in the accepted fleet: a spare one, or one that was given another name.
@@ -210,15 +210,16 @@ class Planner {
       if (const auto owner = owners_.find(part);
           owner != owners_.end() &&
           spare.started > acceptedUntil(input_, found_[place_.at(owner->second.node)].accepted))
-        missPart(*owner, printable(spare.node, 80));
+        missPart(*owner, printable(spare.node, 80), spare.started);
   }
 
-  void missPart(const std::pair<const std::string, PartPlace>& part, const std::string& holder) {
+  /// `holder` had the part at `seen`. What its owner shows later, with or without it, tells more.
+  void missPart(const std::pair<const std::string, PartPlace>& part, const std::string& holder, double seen) {
     const auto& [serial, owner] = part;
     if (owner.node == holder) return;
     const size_t other = place_.at(owner.node);
     const NodeSummary* now = latest(other);
-    const bool known = now != nullptr && partsOf(*now).placeOf(serial).empty();
+    const bool known = now != nullptr && (now->started > seen || partsOf(*now).placeOf(serial).empty());
     if (!known)
       found_[other].lostParts =
           fmt::format("its {} (serial {}) is in {} now", owner.device, printable(serial, 64), holder);
@@ -249,30 +250,32 @@ class Planner {
     node.records = found.accepted;
   }
 
-  /// Whether a new run of several nodes came without the record of its first one, which alone holds the
-  /// results of the whole group.
-  [[nodiscard]] bool lacksLeader(const NodeSummary& node) const {
+  /// How many records of a new run of several nodes are missing. Each may hold the only evidence, that of
+  /// node 0 the results of the whole group.
+  [[nodiscard]] size_t missingOf(const NodeSummary& node) const {
     const bool inGroup = std::any_of(node.stages.begin(), node.stages.end(), [](const StageSummary& stage) {
       return stage.scope == Scope::kCluster && ran(stage) && stage.groupNodes > 1;
     });
-    if (!inGroup || node.nodeRank == 0) return false;
-    return std::none_of(found_.begin(), found_.end(), [&](const Found& found) {
-      return std::any_of(found.rerun.begin(), found.rerun.end(), [&](size_t i) {
-        return record(i).nodeRank == 0 && record(i).nodeCount == node.nodeCount &&
-               record(i).fleetId == node.fleetId;
-      });
-    });
+    if (!inGroup) return 0;
+    std::set<int> ranks;
+    for (const Found& found : found_)
+      for (const size_t i : found.rerun)
+        if (record(i).fleetId == node.fleetId && record(i).nodeCount == node.nodeCount)
+          ranks.insert(record(i).nodeRank);
+    const auto all = static_cast<size_t>(node.nodeCount);
+    return all - std::min(all, ranks.size());
   }
 
   void chooseRerun(size_t n, bool changed) {
     const Found& found = found_[n];
     DeltaNode& node = delta_.nodes[n];
     for (const size_t i : found.rerun)
-      if (lacksLeader(record(i)))
+      if (const size_t missing = missingOf(record(i)); missing > 0)
         return need(node,
-                    fmt::format("{}: of its run of {} nodes the record of node 0, which holds the results of "
-                                "the whole group, is not among the new ones",
-                                printable(record(i).path), record(i).nodeCount));
+                    fmt::format("{}: of its run of {} nodes {} record{} not among the new ones, and what "
+                                "failed may stand there alone",
+                                printable(record(i).path), record(i).nodeCount, missing,
+                                missing == 1 ? " is" : "s are"));
     const NodeSummary& newest = record(found.rerun.back());
     const NodeSummary* now = latest(n);
     const auto since = partChanges(partsOf(newest), partsOf(*now));

@@ -105,9 +105,13 @@ Status pairUp(history::Store& store, Sides& sides) {
   return {};
 }
 
-std::vector<std::string> nodesOf(const std::vector<history::Run>& runs) {
+/// Which runs have no partner: by their nodes, and of a node that is on both sides by the plan, too.
+std::vector<std::string> namesOf(const std::vector<history::Run>& runs, const Sides& sides) {
   std::set<std::string> names;
-  for (const history::Run& run : runs) names.insert(run.node);
+  for (const history::Run& run : runs)
+    names.insert(sides.before.contains(run.node) && sides.after.contains(run.node)
+                     ? fmt::format("a run of {} (plan {})", run.node, printable(run.plan, 80))
+                     : run.node);
   return {names.begin(), names.end()};
 }
 
@@ -184,7 +188,7 @@ void printResults(const Sides& sides) {
   for (const auto* list : {&sides.onlyBefore, &sides.onlyAfter})
     if (!list->empty())
       printText("\nOnly {}: {}\n", list == &sides.onlyBefore ? "before" : "after",
-                join(nodesOf(*list), ", "));
+                join(namesOf(*list, sides), ", "));
 }
 
 std::string amountText(const history::FigureName& figure, double change) {
@@ -261,8 +265,8 @@ Json json(const Sides& sides, const Compared& result) {
           {"pairs", pairs},
           {"shifts", shifts},
           {"odd_nodes", odd},
-          {"only_before", nodesOf(sides.onlyBefore)},
-          {"only_after", nodesOf(sides.onlyAfter)}};
+          {"only_before", namesOf(sides.onlyBefore, sides)},
+          {"only_after", namesOf(sides.onlyAfter, sides)}};
 }
 
 /// Of a fleet its shifts and the nodes beside them decide; of few nodes each pair.
