@@ -201,25 +201,28 @@ class Planner {
   void missParts(size_t n) {
     for (const PartChange& change : delta_.nodes[n].parts)
       if (const auto owner = owners_.find(change.after); owner != owners_.end())
-        missPart(*owner, delta_.nodes[n].name, latest(n)->started);
+        missPart(*owner, delta_.nodes[n].name);
   }
 
   /// The same of a node that is not in the accepted fleet: a spare one, or one that was given another name.
+  /// What the part's owner shows later, with or without it, tells more.
   void missPartsIn(const NodeSummary& spare) {
-    for (const auto& [device, part] : partsOf(spare).byDevice)
-      if (const auto owner = owners_.find(part);
-          owner != owners_.end() &&
-          spare.started > acceptedUntil(input_, found_[place_.at(owner->second.node)].accepted))
-        missPart(*owner, printable(spare.node, 80), spare.started);
+    for (const auto& [device, part] : partsOf(spare).byDevice) {
+      const auto owner = owners_.find(part);
+      if (owner == owners_.end()) continue;
+      const size_t other = place_.at(owner->second.node);
+      const NodeSummary* now = latest(other);
+      if (spare.started > (now == nullptr ? acceptedUntil(input_, found_[other].accepted) : now->started))
+        missPart(*owner, printable(spare.node, 80));
+    }
   }
 
-  /// `holder` had the part at `seen`. What its owner shows later, with or without it, tells more.
-  void missPart(const std::pair<const std::string, PartPlace>& part, const std::string& holder, double seen) {
+  void missPart(const std::pair<const std::string, PartPlace>& part, const std::string& holder) {
     const auto& [serial, owner] = part;
     if (owner.node == holder) return;
     const size_t other = place_.at(owner.node);
     const NodeSummary* now = latest(other);
-    const bool known = now != nullptr && (now->started > seen || partsOf(*now).placeOf(serial).empty());
+    const bool known = now != nullptr && partsOf(*now).placeOf(serial).empty();
     if (!known)
       found_[other].lostParts =
           fmt::format("its {} (serial {}) is in {} now", owner.device, printable(serial, 64), holder);

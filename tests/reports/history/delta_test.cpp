@@ -112,8 +112,10 @@ TEST_F(HistoryDelta, WantsANodeRunAgainWhosePartIsInANodeOutsideTheFleet) {
   of(spare).started = kAccepted - 1;
   EXPECT_THAT(plan().needing(), IsEmpty()) << "it was there before the acceptance";
   of(spare).started = kLater;
-  add(replaced("n2"), RecordUse::kRerun);
+  const size_t again = add(replaced("n2"), RecordUse::kRerun);
   EXPECT_THAT(plan().needing(), IsEmpty()) << "it ran without that part";
+  of(again) = record("n2", kLater + 5);
+  EXPECT_THAT(plan().needing(), IsEmpty()) << "the part came back";
 }
 
 TEST_F(HistoryDelta, HoldsANodeAgainstItsOwnClock) {
