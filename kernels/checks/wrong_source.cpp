@@ -24,8 +24,8 @@ bool isIntact(const Message& message, int from, uint64_t about) {
   return message.check == sealed(message.bits, from, about).check;
 }
 
-constexpr uint64_t kNothing =
-    ~0ull;  ///< asked by a rank whose result is right; what a reply is about without a question
+/// The index that a rank asks for whose result is right, and that a reply without a question is about.
+constexpr uint64_t kNothing = ~0ull;
 
 /// The ranks by what they answered.
 struct Answers {

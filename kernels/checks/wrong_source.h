@@ -23,13 +23,12 @@ class RankExchange {
 };
 
 /// Sets source and inputRight of `own`, from what all ranks put in behind its first wrong element. They tell
-/// it over the same network: what arrives damaged counts as not known. The source is
-/// - of a reduction the only rank whose input is wrong; of data that were only moved their owner, if its
-/// input is;
+/// it over the same network: what arrives damaged counts as not known. The source is the first of these:
 /// - this rank itself, if it alone expects other inputs than all others have;
-/// - else the only rank whose answer arrives damaged, or the owner, if no rank passes its data on and all
-/// wrong
-///   elements came from it. Then its link may be faulty, or the one at this end: others must say the same.
+/// - of a reduction the only rank whose input is wrong, of data that were only moved their owner, if its is;
+/// - the only rank whose answer arrives damaged;
+/// - the owner, if no rank passes its data on and all wrong elements came from it.
+/// By the last two its link may be faulty, or the one at this end: others must say the same.
 Status findWrongSource(const CollectiveSpec& spec, const ExactValues& values, int rank,
                        RankExchange& exchange, CollectiveMismatch& own);
 
