@@ -25,12 +25,28 @@ void forgetTuning() {
     unsetenv(name);
 }
 
+/// OpenBLAS goes by the model's number, and takes its slowest kernels for a model that is newer than itself.
+/// By what the processor can do, the kernels that it takes for models that it knows; null: its own choice.
+const char* openblasCore() {
+#ifdef __x86_64__
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512vl");
+  if (wide) return __builtin_cpu_supports("avx512bf16") ? "Cooperlake" : "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return __builtin_cpu_is("amd") ? "Zen" : "Haswell";
+#endif
+  return nullptr;
+}
+
 /// Opens a module on its first use.
 template <typename Entry>
 Result<const Entry*> load(const std::string& folder, Module<Entry>& module, const char* holds,
                           const char* needs) {
   forgetTuning();
+  if (const char* core = openblasCore()) setenv("OPENBLAS_CORETYPE", core, 1);  // read as it is loaded
   auto entry = module.open(folder);
+  forgetTuning();
   if (entry.ok() || entry.error().code != ErrorCode::kNotFound) return entry;
   return Error{ErrorCode::kNotFound,
                std::string("the host's ") + holds + " cannot be loaded: " + entry.error().message +

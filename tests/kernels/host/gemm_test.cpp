@@ -119,6 +119,16 @@ TEST_F(HostGemmTest, UsesTheLibraryThatWasAskedFor) {
   EXPECT_EQ(prepared({32, 32, 32, Dtype::kF32, "openblas"})->implementation().substr(0, 9), "openblas ");
 }
 
+/// OpenBLAS takes its kernels of 2004 for a processor that is newer than itself.
+TEST_F(HostGemmTest, UsesTheProcessorsVectorUnitsWhateverItsModel) {
+  const std::string used = prepared({32, 32, 32, Dtype::kF64, "openblas"})->implementation();
+#ifdef __x86_64__
+  const bool isWide = __builtin_cpu_supports("avx2") != 0;
+  EXPECT_EQ(used.find("Prescott") == std::string::npos, isWide) << used;
+#endif
+  EXPECT_EQ(used.substr(0, 9), "openblas ");
+}
+
 TEST_F(HostGemmTest, KeepsItsChoiceForAShape) {
   const GemmSpec spec{96, 96, 96, Dtype::kF32, "default"};
   const std::string first = prepared(spec)->implementation();
