@@ -59,8 +59,9 @@ class ExactValues {
       return sign * (power == 0 && !integers_ ? 0.5 : 2);
     }
     if (!contributes(rank, index)) return 0;
-    const auto values = static_cast<uint64_t>(2 * range_ + 1);
-    return static_cast<double>(static_cast<int64_t>((bits * values) >> 32) - range_);
+    const int64_t range = isSmall(index) ? 1 : range_;
+    const auto values = static_cast<uint64_t>(2 * range + 1);
+    return static_cast<double>(static_cast<int64_t>((bits * values) >> 32) - range);
   }
   /// The reduction over all ranks. kAvg: the exact sum divided once in double precision; the type's own
   /// rounding (i8: towards zero) is left to the caller.
@@ -82,6 +83,11 @@ class ExactValues {
   [[nodiscard]] constexpr int ranks() const { return ranks_; }
 
  private:
+  /// At some places all ranks put in -1 to 1: of larger values the highest bit of the exponent is always 1,
+  /// and nobody would see that it is stuck there.
+  [[nodiscard]] constexpr bool isSmall(uint64_t index) const {
+    return (static_cast<uint32_t>(index ^ key_) * 0x9e3779b1u) >> 28 == 0;
+  }
   [[nodiscard]] constexpr double combine(double a, double b) const {
     switch (reduce_) {
       case ReduceOp::kSum:

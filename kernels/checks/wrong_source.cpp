@@ -37,15 +37,18 @@ Status run(CollectiveOp op, std::span<const Message> sent, std::span<Message> re
   return exchange.exchange(op, std::as_bytes(sent), std::as_writable_bytes(received));
 }
 
-/// Whether any rank has a wrong result. A word that arrives damaged counts as yes: so all go on if one does.
+/// Whether any rank has a wrong result. A word that arrives damaged counts as yes, and all say again what
+/// they heard: so all go on if one does.
 Result<bool> isOnAny(bool own, int ranks, int rank, RankExchange& exchange) {
-  const Message mine = sealed(own ? 1 : 0, rank, 0);
   std::vector<Message> all(static_cast<size_t>(ranks));
-  MUSTER_CHECK_OK(run(CollectiveOp::kAllGather, std::span(&mine, 1), all, exchange));
-  for (int other = 0; other < ranks; ++other)
-    if (const Message& word = all[static_cast<size_t>(other)]; !isIntact(word, other, 0) || word.bits != 0)
-      return true;
-  return false;
+  for (int round = 0; round < 2; ++round) {
+    const Message mine = sealed(own ? 1 : 0, rank, 0);
+    MUSTER_CHECK_OK(run(CollectiveOp::kAllGather, std::span(&mine, 1), all, exchange));
+    for (int other = 0; other < ranks; ++other)
+      if (const Message& word = all[static_cast<size_t>(other)]; !isIntact(word, other, 0) || word.bits != 0)
+        own = true;
+  }
+  return own;
 }
 
 /// Asks every rank for its input at `index`, and answers what they ask.

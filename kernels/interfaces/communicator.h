@@ -127,8 +127,9 @@ class Communicator {
   virtual Status synchronize() = 0;
   /// Seconds that `work` takes on this rank, from its first start to its last end.
   virtual Result<double> time(const std::function<Status()>& work) = 0;
-  /// The largest of each value over all ranks: small host values, such as times. All ranks call it with
-  /// equally many; waits for what is queued. In sim a rank's values stand for all.
+  /// The largest of each value over all ranks: small host values, such as times, of which the upper 32 bits of
+  /// the mantissa are kept. All ranks call it with equally many; waits for what is queued. kCorrupt on all
+  /// ranks where one does not get what was sent. In sim a rank's values stand for all.
   virtual Result<std::vector<double>> maxOverRanks(const std::vector<double>& values) {
     return Error{ErrorCode::kUnsupported, "this communicator cannot compare values over its ranks",
                  std::to_string(values.size()) + " values"};

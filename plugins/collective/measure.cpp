@@ -78,10 +78,9 @@ const Timing* SizeResult::timing(bool inPlace) const {
   return found == timings.end() ? nullptr : &*found;
 }
 
-Result<Timing> measure(const Placement& placement) {
+Status measure(const Placement& placement, Timing& timing) {
   Communicator& group = placement.group;
   const Params& params = placement.params;
-  Timing timing;
   timing.inPlace = placement.spec.inPlace;
   MUSTER_TRY(std::unique_ptr<Collective> work, group.collective(placement.spec));
   for (int i = 0; i < params.checks; ++i) {
@@ -99,7 +98,7 @@ Result<Timing> measure(const Placement& placement) {
   MUSTER_CHECK_OK(checkTimes(timing.seconds));
   MUSTER_TRY(std::vector<double> worst, group.maxOverRanks({static_cast<double>(timing.mismatch.wrong)}));
   timing.mostWrong = worst[0];
-  return timing;
+  return {};
 }
 
 }  // namespace muster::collective

@@ -49,7 +49,7 @@ struct Placement {
 };
 
 /// Checked runs first, then the warm-up, then the samples, each from a barrier on. Out of place, the last
-/// timed result is checked too. All ranks call it.
-Result<Timing> measure(const Placement& placement);
+/// timed result is checked too. All ranks call it. What the checks found is in `timing` after an error, too.
+Status measure(const Placement& placement, Timing& timing);
 
 }  // namespace muster::collective

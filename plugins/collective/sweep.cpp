@@ -41,12 +41,10 @@ class Sweep {
   }
 
   Status run() {
-    const auto& sizes = result_.params.sizes;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      place_ = static_cast<double>(i) / static_cast<double>(sizes.size());
-      MUSTER_CHECK_OK(runSize(sizes[i]));
-    }
-    MUSTER_CHECK_OK(reportCorrectness());
+    Status measured = runSizes();
+    // What was found wrong counts, whatever ended the sweep. That nothing was is said of a whole one only.
+    if (measured.ok() || wrong_ > 0) MUSTER_CHECK_OK(reportCorrectness());
+    MUSTER_CHECK_OK(std::move(measured));
     MUSTER_CHECK_OK(reportLocalComputeTime());
     if (!isLeader()) return {};
     for (const SizeResult& size : result_.sizes) MUSTER_CHECK_OK(reportSize(size));
@@ -56,6 +54,15 @@ class Sweep {
 
  private:
   [[nodiscard]] bool isLeader() const { return bench_.group.rank() == 0; }
+
+  Status runSizes() {
+    const auto& sizes = result_.params.sizes;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      place_ = static_cast<double>(i) / static_cast<double>(sizes.size());
+      MUSTER_CHECK_OK(runSize(sizes[i]));
+    }
+    return {};
+  }
 
   Status runSize(uint64_t asked) {
     SizeResult size;
@@ -81,10 +88,11 @@ class Sweep {
       bench_.host.progress(place_, text);
       return !bench_.host.cancelled();
     };
-    MUSTER_TRY(
-        Timing timing,
-        measure({bench_.group, result_.params, size.spec, seed_ + size.asked, keepGoing}).context(text));
+    Timing timing;
+    Status measured =
+        measure({bench_.group, result_.params, size.spec, seed_ + size.asked, keepGoing}, timing);
     noteFault(size.spec, text, timing.mismatch);
+    MUSTER_CHECK_OK(std::move(measured).context(text));
     size.timings.push_back(std::move(timing));
     return {};
   }

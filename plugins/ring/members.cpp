@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "runner/core/text.h"
@@ -14,8 +15,8 @@
 namespace muster::ring {
 namespace {
 
-constexpr size_t kBytesPerNumber = 6;  ///< a double holds whole numbers below 2^53
-constexpr size_t kNumbersPerName = 11;
+constexpr size_t kBytesPerNumber = 4;  ///< maxOverRanks() keeps whole numbers below 2^33
+constexpr size_t kNumbersPerName = 16;
 
 void encode(const std::string& name, double* out) {
   for (size_t i = 0; i < kNumbersPerName; ++i) {
@@ -52,16 +53,16 @@ struct Seat {
   int node = 0;
   int local = 0;
   std::string name;
-  double machine = 0;  ///< equal for ranks on the same one
+  std::pair<double, double> machine;  ///< equal for ranks on the same one
 };
 
-/// Of this boot of this machine, small enough for a double; 0: unknown.
-double machineNumber() {
+/// Of this boot of this machine, in two numbers that maxOverRanks() keeps; zeros: unknown.
+std::pair<double, double> machineNumber() {
   const auto id = readFile("/proc/sys/kernel/random/boot_id");
-  if (!id.ok()) return 0;
+  if (!id.ok()) return {};
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (const char c : *id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return static_cast<double>(hash >> 16);
+  return {static_cast<double>(hash >> 32), static_cast<double>(hash & 0xffffffffu)};
 }
 
 Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communicator) {
@@ -76,21 +77,23 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
         name = simulatedName(place, ++node);
         local = 0;
       }
-      seat = {node, local++, name, node + 1.0};
+      seat = {node, local++, name, {node + 1.0, 0}};
     }
     return seats;
   }
-  constexpr size_t kWidth = 3 + kNumbersPerName;
+  constexpr size_t kWidth = 4 + kNumbersPerName;
   std::vector<double> told(size * kWidth);
   double* own = &told[static_cast<size_t>(communicator.rank()) * kWidth];
   own[0] = place.node;
   own[1] = place.localRank;
-  own[2] = machineNumber();
-  encode(place.nodeName, own + 3);
+  std::tie(own[2], own[3]) = machineNumber();
+  encode(place.nodeName, own + 4);
   MUSTER_TRY(const std::vector<double> all, communicator.maxOverRanks(told));
   for (size_t i = 0; i < size; ++i)
-    seats[i] = {static_cast<int>(all[i * kWidth]), static_cast<int>(all[i * kWidth + 1]),
-                decode(&all[i * kWidth + 3]), all[i * kWidth + 2]};
+    seats[i] = {static_cast<int>(all[i * kWidth]),
+                static_cast<int>(all[i * kWidth + 1]),
+                decode(&all[i * kWidth + 4]),
+                {all[i * kWidth + 2], all[i * kWidth + 3]}};
   return seats;
 }
 
@@ -145,12 +148,12 @@ Result<Members> gatherMembers(const Place& place, Communicator& communicator) {
   std::map<int, std::map<int, int>> byNode;  // node -> local rank -> rank
   for (size_t i = 0; i < seats.size(); ++i) byNode[seats[i].node][seats[i].local] = static_cast<int>(i);
   Members members;
-  std::map<double, int> machines;
+  std::map<std::pair<double, double>, int> machines;
   for (const auto& [node, locals] : byNode) {
     for (const auto& [local, rank] : locals) {
       if (byNode.size() == 1 || members.ranks.empty() || local == locals.begin()->first) {
         members.ranks.emplace_back();
-        const double machine = seats[static_cast<size_t>(rank)].machine;
+        const auto machine = seats[static_cast<size_t>(rank)].machine;
         members.machines.push_back(
             machines.try_emplace(machine, static_cast<int>(machines.size())).first->second);
         members.names.push_back(byNode.size() == 1 ? fmt::format("rank{}", rank)

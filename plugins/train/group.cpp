@@ -7,15 +7,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <map>
 
 namespace muster::train {
 namespace {
 
-constexpr double kAbsent = std::numeric_limits<double>::lowest();
-constexpr size_t kNameBytes = 64;  ///< of a node's name that travel
-constexpr int kPiece = 16;         ///< bits of a number that travel in one double
+constexpr double kAbsent = -0x1p1000;  ///< below all values, and exact after maxOverRanks()
+constexpr size_t kNameBytes = 64;      ///< of a node's name that travel
+constexpr int kPiece = 16;             ///< bits of a number that travel in one double
 
 std::vector<double> piecesOf(uint64_t number) {
   std::vector<double> pieces;

@@ -147,6 +147,33 @@ void ClusterRun::signal(int host, int signal) const {
   for (const int pid : hosts.processes(host, "--node-rank")) kill(pid, signal);
 }
 
+void ClusterRun::seeOwnInterfaces() {
+  const fs::path own = dir_.path() / "sys";
+  fs::create_directories(own);
+  wrapper = {
+      "unshare",
+      "--mount",
+      "sh",
+      "-c",
+      fmt::format("mount -t sysfs own {0} && for part in class/net devices/virtual/net; do mount --bind "
+                  "{0}/$part /sys/$part || exit 1; done && exec \"$@\"",
+                  own.string()),
+      "sh"};
+}
+
+ProcessResult ClusterRun::fleet() {
+  const fs::path all = dir_.path() / "fleet";
+  fs::create_directories(all);
+  for (int host = 0; host < hosts.count(); ++host)
+    fs::copy(folder(host), all / Hosts::name(host), fs::copy_options::recursive);
+  const fs::path nodes = dir_.write("nodes.txt", fmt::format("n[0-{}]\n", hosts.count() - 1));
+  return runProcess({distDir() / "bin/muster", "fleet", all, "--expect", nodes, "--same-machine"});
+}
+
+Json ClusterRun::fleetResult() const {
+  return Json::parse(readWhole(dir_.path() / "fleet/fleet.json"));
+}
+
 bool ClusterRun::nothingLeft(int host) const {
   for (int turn = 0; turn < 100; ++turn) {
     if (hosts.processes(host, "").empty()) return true;

@@ -50,6 +50,13 @@ class ClusterRun {
   /// Whether no process of a run is left on this host, a moment after its end.
   [[nodiscard]] bool nothingLeft(int host) const;
 
+  /// Lets each host see its own interfaces in /sys, whose counters prove the transport, and all else there as
+  /// before: control groups too.
+  void seeOwnInterfaces();
+  /// `muster fleet` over the records of all hosts, and what it wrote.
+  ProcessResult fleet();
+  [[nodiscard]] Json fleetResult() const;
+
   [[nodiscard]] const ProcessResult& ended(int host) const {
     return ended_.at(static_cast<size_t>(host)).value();
   }

@@ -73,22 +73,6 @@ class ClusterStraggler : public ::testing::Test {
     return false;
   }
 
-  /// Runs a command that sees its own host's interfaces in /sys, whose counters prove the transport, and all
-  /// else there as before: control groups too.
-  [[nodiscard]] std::vector<std::string> withOwnInterfaces() const {
-    const fs::path own = dir_.path() / "sys";
-    fs::create_directories(own);
-    return {
-        "unshare",
-        "--mount",
-        "sh",
-        "-c",
-        fmt::format("mount -t sysfs own {0} && for part in class/net devices/virtual/net; do mount --bind "
-                    "{0}/$part /sys/$part || exit 1; done && exec \"$@\"",
-                    own.string()),
-        "sh"};
-  }
-
   static double localComputeTime(const ClusterRun& run, int host) {
     for (const Measurement& m : run.stage(host, "sweep").measurements)
       if (m.metric == "collective.local_compute_time") return m.samples.at(0);
@@ -102,25 +86,13 @@ class ClusterStraggler : public ::testing::Test {
     return slow < fast * 1.5 && seconds.at(kStraggler) > slow * 3;
   }
 
-  /// The records of all hosts as one fleet.
-  ProcessResult fleet(const ClusterRun& run) {
-    fs::create_directories(dir_.path() / "run");
-    for (int host = 0; host < kStragglerHosts; ++host)
-      fs::copy(run.folder(host), dir_.path() / "run" / Hosts::name(host), fs::copy_options::recursive);
-    const fs::path nodes = dir_.write("nodes.txt", fmt::format("n[0-{}]\n", kStragglerHosts - 1));
-    return runProcess(
-        {distDir() / "bin/muster", "fleet", dir_.path() / "run", "--expect", nodes, "--same-machine"});
-  }
-
   /// Node -> the metric of its own that is too far from the fleet's.
-  [[nodiscard]] std::map<std::string, std::string> missed() const {
-    const Json fleet = Json::parse(readWhole(dir_.path() / "run/fleet.json"));
+  static std::map<std::string, std::string> missed(const ClusterRun& run) {
+    const Json fleet = run.fleetResult();
     std::map<std::string, std::string> nodes;
     for (const Json& miss : fleet.at("deferred_missed")) nodes[miss.at("node")] = miss.at("metric");
     return nodes;
   }
-
-  TempDir dir_;
 };
 
 TEST_F(ClusterStraggler, IsNamedByTheFleetAndThoseWhoWaitForItAreNot) {
@@ -131,7 +103,7 @@ TEST_F(ClusterStraggler, IsNamedByTheFleetAndThoseWhoWaitForItAreNot) {
     ClusterRun run(kStragglerHosts, kStragglerPlan, {});
     const QuotaGroup quota(kQuota / static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
     if (!quota.ready()) GTEST_SKIP() << "a cpu cgroup cannot be made here";
-    run.wrapper = withOwnInterfaces();
+    run.seeOwnInterfaces();
     run.startAll();
     const bool slowed = slowDown(run, quota);
     run.finish();
@@ -143,10 +115,10 @@ TEST_F(ClusterStraggler, IsNamedByTheFleetAndThoseWhoWaitForItAreNot) {
       times += fmt::format("try {}, {}: {} s\n", attempt, Hosts::name(host), seconds.back());
     }
     if (!oneStraggler(seconds)) continue;
-    const ProcessResult result = fleet(run);
+    const ProcessResult result = run.fleet();
     EXPECT_EQ(result.exitCode, 1) << result.out << result.err << times;
     EXPECT_EQ(
-        missed(),
+        missed(run),
         (std::map<std::string, std::string>{{Hosts::name(kStraggler), "collective.local_compute_time"}}))
         << result.out << times;
     return;

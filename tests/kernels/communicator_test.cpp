@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "kernels/checks/collective_values.h"
@@ -108,6 +109,26 @@ TEST(ExactValues, DifferBySeedRankAndIndex) {
     same += (one.input(0, i) == two.input(0, i)) + (one.input(0, i) == one.input(1, i)) +
             (one.input(0, i) == one.input(0, i + 1));
   EXPECT_LT(same, 10);
+}
+
+/// A line that is stuck at 0 or 1 shows in 1 KiB, in what is put in and in what comes out.
+TEST(ExactValues, ShowAnyStuckBitOfSignAndExponent) {
+  const auto bitsOf = [](double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); };
+  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kMax})
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      const ExactValues values(Dtype::kF32, reduce, 4, seed);
+      uint32_t inputOnes = 0, inputZeros = 0, ones = 0, zeros = 0;
+      for (uint64_t i = 0; i < 256; ++i) {
+        const uint32_t input = bitsOf(values.input(1, i)), result = bitsOf(values.reduced(i));
+        inputOnes |= input;
+        inputZeros |= ~input;
+        ones |= result;
+        zeros |= ~result;
+      }
+      constexpr uint32_t kSignAndExponent = 0xff800000u;
+      EXPECT_EQ(inputOnes & inputZeros & kSignAndExponent, kSignAndExponent) << seed;
+      EXPECT_EQ(ones & zeros & kSignAndExponent, kSignAndExponent) << seed;
+    }
 }
 
 TEST(ExactValues, TellWhereEachElementComesFrom) {

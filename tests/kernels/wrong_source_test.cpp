@@ -36,6 +36,7 @@ ExactValues exact() {
 struct Group {
   std::set<int> sick;     ///< ranks whose inputs are wrong
   std::set<int> garbled;  ///< ranks of which all that they send arrives with a bit that is stuck
+  int deaf = -1;          ///< the rank at which alone rank 1's words arrive so
   std::map<int, std::pair<uint64_t, uint64_t>> wrong;  ///< by rank, its first and last wrong element
   std::vector<std::vector<std::byte>> sent = std::vector<std::vector<std::byte>>(kRanks);
   std::barrier<> all{kRanks};
@@ -60,7 +61,8 @@ class RankInGroup : public RankExchange {
     for (int from = 0; from < kRanks; ++from) {
       const auto& said = group_.sent[static_cast<size_t>(from)];
       const size_t begin = op == CollectiveOp::kAllToAll ? static_cast<size_t>(rank_) * block : 0;
-      const bool garbled = from != rank_ && group_.garbled.contains(from);
+      const bool garbled =
+          from != rank_ && (group_.garbled.contains(from) || (from == 1 && rank_ == group_.deaf));
       for (size_t i = 0; i < block; ++i)
         all[static_cast<size_t>(from) * block + i] =
             said[begin + i] | (garbled ? std::byte{0x08} : std::byte{0});
@@ -180,7 +182,15 @@ TEST(WrongSource, IsNotLookedForWhereAReductionInPlaceUsedItsInputsUp) {
 TEST(WrongSource, IsNotAskedForWhereNobodyFoundAnything) {
   Group group({});
   EXPECT_THAT(sourcesIn(group, specOf(CollectiveOp::kAllReduce)), Each("-1"));
-  EXPECT_EQ(group.exchanges, 1);
+  EXPECT_EQ(group.exchanges, 2);
+}
+
+/// Else it would wait for the answers of ranks that went on.
+TEST(WrongSource, IsAskedForByAllIfOneRankAloneHearsDamagedWords) {
+  Group group({});
+  group.deaf = 3;
+  EXPECT_THAT(sourcesIn(group, specOf(CollectiveOp::kAllReduce)), Each("-1"));
+  EXPECT_EQ(group.exchanges, 4);
 }
 
 /// An index that arrives damaged is none, whatever it would point to, and nobody waits for an answer in vain.
@@ -188,7 +198,7 @@ TEST(WrongSource, IsNotReadBeyondTheInput) {
   Group group({{1, kThird}});
   group.garbled = {1};
   EXPECT_THAT(sourcesIn(group, specOf(CollectiveOp::kReduceScatter)), Each("-1"));
-  EXPECT_EQ(group.exchanges, 3);
+  EXPECT_EQ(group.exchanges, 4);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/checks/largest.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/error.h"
 #include "kernels/cuda/modules.h"
@@ -186,10 +187,11 @@ Status NcclCommunicator::maxOf(double* values, size_t count) {
 }
 
 Result<std::vector<double>> NcclCommunicator::maxOverRanks(const std::vector<double>& values) {
-  std::vector<double> largest = values;
-  for (size_t done = 0; done < largest.size(); done += kMostValues)
-    MUSTER_CHECK_OK(maxOf(largest.data() + done, std::min(kMostValues, largest.size() - done)));
-  return largest;
+  return largestOverRanks(values, [&](std::span<double> all) -> Status {
+    for (size_t done = 0; done < all.size(); done += kMostValues)
+      MUSTER_CHECK_OK(maxOf(all.data() + done, std::min(kMostValues, all.size() - done)));
+    return {};
+  });
 }
 
 Result<std::vector<TransportUse>> NcclCommunicator::transports() {

@@ -296,7 +296,7 @@ void runCollective(GlooGroup& group, const CollectiveSpec& spec, Reduction reduc
   divideResult(group, spec, at);
 }
 
-void runMaximum(GlooGroup& group, std::vector<double>& values) {
+void runMaximum(GlooGroup& group, std::span<double> values) {
   CollectiveSpec spec;
   spec.dtype = Dtype::kF64;
   spec.reduce = ReduceOp::kMax;

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "kernels/host/gloo/group.h"
 #include "kernels/host/gloo/reduction.h"
@@ -23,7 +23,7 @@ struct Operands {
 void runCollective(GlooGroup& group, const CollectiveSpec& spec, Reduction reduction, const Operands& at);
 
 /// Leaves the largest value of all ranks in each place.
-void runMaximum(GlooGroup& group, std::vector<double>& values);
+void runMaximum(GlooGroup& group, std::span<double> values);
 
 /// Both halves of an exchange with `peer`; a size of 0 leaves its half out.
 void runExchange(GlooGroup& group, int peer, const std::byte* send, uint64_t sendBytes, std::byte* receive,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kernels/checks/largest.h"
 #include "kernels/host/buffer.h"
 #include "kernels/host/gloo.h"
 #include "kernels/host/gloo/algorithms.h"
@@ -130,10 +131,9 @@ Result<double> GlooCommunicator::time(const std::function<Status()>& work) {
 }
 
 Result<std::vector<double>> GlooCommunicator::maxOverRanks(const std::vector<double>& values) {
-  std::vector<double> largest = values;
-  if (values.empty()) return largest;
-  MUSTER_CHECK_OK(inOrder("comparing times", [&] { runMaximum(*group_, largest); }));
-  return largest;
+  return largestOverRanks(values, [&](std::span<double> all) {
+    return inOrder("comparing values of all ranks", [&] { runMaximum(*group_, all); });
+  });
 }
 
 /// What the kernel counted on every interface since the group was formed, the busiest first. Traffic of

@@ -33,6 +33,10 @@ constexpr std::array<std::string_view, 8> kNotMet = {
 
 constexpr std::string_view kStoppedFor = " was stopped because ";
 
+/// What a rank says that got other values than were sent to it (kernels/checks/largest.cpp): it cannot know
+/// by whom.
+constexpr std::string_view kDamaged = "values that all ranks exchange do not arrive as they were sent";
+
 int numberIn(const std::ssub_match& text) {
   int number = -1;
   const std::string digits = text.str();
@@ -94,6 +98,7 @@ std::optional<std::string> sourceRank(std::string_view firstFault) {
 
 CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stopped) {
   if (has(detail, "prerequisite stage ")) return {Cause::kNeed, {}};
+  if (has(detail, kDamaged)) return {Cause::kRank, {}};
   if (!culprit.empty() && has(detail, culprit)) return {Cause::kPeer, culprit};
   if (std::any_of(kNotMet.begin(), kNotMet.end(),
                   [&](std::string_view words) { return has(detail, words); }) ||

@@ -247,6 +247,16 @@ TEST_F(CollectiveSweep, CallsWhatCannotBeABadParameter) {
 TEST_F(CollectiveSweep, StopsSoonWhenItIsCancelled) {
   host_.cancelAfter = 3;
   EXPECT_EQ(onSim(kNetwork, Json::object()).ran, MUSTER_CANCELLED);
+  EXPECT_TRUE(host_.told("collective_wrong_elements").empty()) << "it did not see all";
+}
+
+TEST_F(CollectiveSweep, TellsWhatWasWrongBeforeItEnded) {
+  host_.cancelAfter = 3;
+  const std::string fault =
+      "[[fault]]\nkind = \"corruption\"\ndevice = 1\nops = [\"collective\"]\nevery = 1\n";
+  EXPECT_EQ(onSim(kNetwork + fault, Json::object()).ran, MUSTER_CANCELLED);
+  EXPECT_GT(host_.value("collective_wrong_elements"), 0);
+  EXPECT_EQ(host_.told("collective_first_fault").size(), 1u);
 }
 
 /// Parameters as the runner would pass them.

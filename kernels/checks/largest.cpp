@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// See largest.h. A maximum is one of the values that were put in: what shows that a value is intact can lie
+// in the value itself, in bits that decide between equals only.
+#include "kernels/checks/largest.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/checks/collective_values.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kSeal = (1ull << 20) - 1;
+
+uint64_t valueBits(double value) {
+  return std::bit_cast<uint64_t>(value) & ~kSeal;
+}
+
+/// `place`: its index, so that a value of another place is not intact either.
+double sealed(double value, size_t place) {
+  if (!std::isfinite(value)) return value;
+  const uint64_t bits = valueBits(value);
+  return std::bit_cast<double>(bits | (scatter(scatter(bits) ^ place) & kSeal));
+}
+
+double opened(double value) {
+  return std::isfinite(value) ? std::bit_cast<double>(valueBits(value)) : value;
+}
+
+/// Leaves the sealed maximum in `values`; whether it is intact.
+Result<bool> reduce(std::vector<double>& values, const Maximum& maximum) {
+  for (size_t i = 0; i < values.size(); ++i) values[i] = sealed(values[i], i);
+  const std::vector<double> own = values;
+  MUSTER_CHECK_OK(maximum(values));
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] < own[i] || (std::isfinite(values[i]) && values[i] != sealed(values[i], i))) return false;
+  return true;
+}
+
+}  // namespace
+
+Result<std::vector<double>> largestOverRanks(const std::vector<double>& values, const Maximum& maximum) {
+  std::vector<double> largest = values;
+  if (values.empty()) return largest;
+  MUSTER_TRY(const bool intact, reduce(largest, maximum));
+  std::vector<double> damaged = {intact ? 0.0 : 1.0};
+  MUSTER_TRY(const bool heard, reduce(damaged, maximum));
+  if (!heard || opened(damaged[0]) != 0)
+    // In the words that a fleet looks for (reports/fleet/read/cause.cpp).
+    return Error{ErrorCode::kCorrupt,
+                 "values that all ranks exchange do not arrive as they were sent: memory or a link of one of "
+                 "them changes data",
+                 intact ? "arrived well here, damaged at another rank" : "arrived damaged here"};
+  for (double& value : largest) value = opened(value);
+  return largest;
+}
+
+}  // namespace muster

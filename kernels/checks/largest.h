@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The largest of small values over the ranks of a group, where one may change what it sends or passes on.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "runner/core/result.h"
+
+namespace muster {
+
+/// Leaves in each place the largest that any rank has there, bit for bit. All ranks call it in the same
+/// order.
+using Maximum = std::function<Status(std::span<double> values)>;
+
+/// The largest of each value over all ranks, with the upper 32 bits of its mantissa: whole numbers below 2^33
+/// are exact. The others tell whether it arrived as it was sent. If not on any rank, it is kCorrupt on all,
+/// so that none goes on without the others. One that is damaged and smaller than another rank's is not seen,
+/// as it does not count. Values that are not finite are passed on as they arrive.
+Result<std::vector<double>> largestOverRanks(const std::vector<double>& values, const Maximum& maximum);
+
+}  // namespace muster
