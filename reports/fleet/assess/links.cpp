@@ -86,6 +86,25 @@ std::string serialOfEnd(const End& end, const FleetRecords& records, const Fleet
   return "";
 }
 
+/// Whether enough nodes report failed links of `end` for it to be at fault. Where both ends report a link,
+/// what only the other one reports is contested: then the end itself must report two, or one beside those of
+/// two nodes that have no part in that one.
+bool isKnown(const End& end, const std::vector<size_t>& links, const std::vector<Suspect>& suspects) {
+  size_t own = 0;
+  bool bothReport = false;
+  std::set<std::string> others;
+  for (const size_t i : links) {
+    const std::set<std::string>& reporters = suspects[i].reporters;
+    const bool reports = reporters.contains(end.node);
+    own += reports ? 1 : 0;
+    bothReport = bothReport || (reports && reporters.size() > 1);
+    others.insert(reporters.begin(), reporters.end());
+  }
+  others.erase(end.node);
+  if (!bothReport && end.device.empty()) return others.size() + (own > 0 ? 1 : 0) > 1;
+  return own > 1 || (own == 1 && others.size() > 2);
+}
+
 /// The finding about the end; the worst of its links speaks for it.
 Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vector<Suspect>& suspects) {
   Suspect suspect = suspects[links.front()];
@@ -95,20 +114,11 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
   suspect.evidence = {fmt::format(
       "{} links of {} are slow or failed; {}", links.size(), end.device.empty() ? end.node : end.device,
       suspects[links.front()].evidence.empty() ? "" : suspects[links.front()].evidence.front())};
-  size_t own = 0;
-  bool bothReport = false;
-  for (const size_t i : links) {
-    const std::set<std::string>& reporters = suspects[i].reporters;
-    own += reporters.contains(end.node) ? 1 : 0;
-    bothReport = bothReport || (reporters.contains(end.node) && reporters.size() > 1);
-    suspect.reporters.insert(reporters.begin(), reporters.end());
-  }
-  // Where both ends report a link, what only the other one reports is contested. Else two nodes must say so.
-  const bool known = bothReport || !end.device.empty() ? own > 1 : suspect.reporters.size() > 1;
-  suspect.ofPair =
-      known && std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
+  suspect.ofPair = isKnown(end, links, suspects) &&
+                   std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
   suspect.endOfLinks = end.device.empty() && !suspect.ofPair;
   for (const size_t i : links) {
+    suspect.reporters.insert(suspects[i].reporters.begin(), suspects[i].reporters.end());
     for (std::string& node : nodesOf(suspects[i]))
       if (node != end.node) suspect.partners.insert(std::move(node));
     suspect.grade = std::min(suspect.grade, suspects[i].grade);

@@ -9,7 +9,9 @@
 #include <functional>
 #include <random>
 #include <set>
+#include <span>
 
+#include "kernels/checks/largest.h"
 #include "reports/fleet/assess/culprit.h"
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/render/fleet_terminal.h"
@@ -664,6 +666,17 @@ TEST(Blame, ANodeIsNotRejectedByOnesWordBesideALinkThatFails) {
   EXPECT_EQ(nodeOf(both.assess(), "n2").state, NodeState::kAffected);
 }
 
+/// A NIC that is slow in one direction may see only one of its slow links itself.
+TEST(Blame, ANodeThatReportsOneOfItsThreeSlowLinksIsAtFault) {
+  GroupFleet made(3);
+  ASSERT_GT(made.nodes(), 3);
+  for (const int node : {1, 2, 3}) made.reportsPair(node, "0");
+  made.reportsPair(0, "1");
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kRejected);
+  for (const char* other : {"n1", "n2", "n3"}) EXPECT_EQ(nodeOf(fleet, other).state, NodeState::kAffected);
+}
+
 TEST(Blame, ASlowLinkIsNeitherItsReportersNorOneEndsFault) {
   for (unsigned seed = 0; seed < kFleets; ++seed) {
     SCOPED_TRACE(seed);
@@ -1035,6 +1048,15 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   ASSERT_EQ(fleet::accusedBy(std::string(lost.source)).size(), 1U);
   EXPECT_EQ(fleet::accusedBy(std::string(lost.source))[0].node, 0);
   EXPECT_EQ(fleet::caseCause("rank 0 (gpu0) was killed by SIGSEGV", "", true).cause, Cause::kStopped);
+  const auto lowers = [](std::span<double> values) -> Status {
+    values[0] = -1;
+    return {};
+  };
+  const std::string damaged = largestOverRanks({1}, lowers).error().text();
+  EXPECT_EQ(fleet::caseCause(damaged, "", false).cause, Cause::kRank) << damaged;
+  const std::string alone = "rank 3 (gpu3 of node 1 (n1)) failed: " + damaged;
+  EXPECT_EQ(fleet::caseCause("was stopped because " + alone, alone, false).cause, Cause::kRank)
+      << "who hears it first";
 }
 
 }  // namespace
