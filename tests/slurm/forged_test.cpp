@@ -192,7 +192,7 @@ TEST_F(SlurmForged, IgnoresLineBreaksInCommentsOfOtherUsers) {
   EXPECT_THAT(drained.out, HasSubstr("node1: would be drained: muster: "));
   const ProcessResult resumed = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(resumed.exitCode, 1) << resumed.err;
-  EXPECT_THAT(resumed.out, HasSubstr("retesting 0 nodes with the plan"));
+  EXPECT_THAT(resumed.out, HasSubstr("no node to retest; the fleet report stays as it is"));
 }
 
 TEST_F(SlurmForged, DrainsNoNodeForAJobThatFleetJsonDoesNotKnow) {

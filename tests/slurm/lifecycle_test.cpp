@@ -95,7 +95,7 @@ TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
   ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
   const ProcessResult again = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(again.exitCode, 1) << again.out << again.err;
-  EXPECT_THAT(again.out, HasSubstr("retesting 0 nodes with the plan\n"));
+  EXPECT_THAT(again.out, HasSubstr("no node to retest; the fleet report stays as it is\n"));
   // After a repair it runs again when asked for, and what it had is kept.
   const ProcessResult repaired = slurm().muster({"resume", run.string(), "--rejected", "--wait"});
   EXPECT_THAT(repaired.out, HasSubstr("retesting 1 nodes with the plan: node1\n"));
@@ -361,7 +361,7 @@ TEST_F(SlurmScope, StatusOfAPlanWithOnlyClusterStagesIsThatOfItsNodes) {
   // All have their result: nothing runs again.
   const ProcessResult again = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(again.exitCode, 0) << again.out << again.err;
-  EXPECT_THAT(again.out, HasSubstr("retesting 0 nodes with the cluster stages\n"));
+  EXPECT_THAT(again.out, HasSubstr("no node to retest; the fleet report stays as it is\n"));
   EXPECT_FALSE(fs::exists(run / "attempts" / "cluster.0"));
 }
 
@@ -377,7 +377,7 @@ TEST_F(SlurmScope, ResumeKeepsARejectionInAJobThatAnotherNodeFailed) {
   EXPECT_THAT(
       again.out,
       HasSubstr("do not run again: something failed in them on node1; after a repair, use --rejected"));
-  EXPECT_THAT(again.out, HasSubstr("retesting 0 nodes with the cluster stages\n"));
+  EXPECT_THAT(again.out, HasSubstr("no node to retest; the fleet report stays as it is\n"));
   EXPECT_NE(again.exitCode, 0) << again.out << again.err;
   EXPECT_FALSE(fs::exists(run / "attempts" / "cluster.0"));
   // The same where nothing but its journal says so: its job was killed.
@@ -419,7 +419,11 @@ TEST_F(SlurmResume, RetestsANodeThatOnlyTheFleetRejected) {
   ASSERT_EQ(first.exitCode, 1) << first.out << first.err;
   EXPECT_THAT(slurm().muster({"status", run.string()}).out,
               ContainsRegex("node2 +accepted +exit 0, rejected by the fleet"));
-  EXPECT_THAT(slurm().muster({"resume", run.string(), "--wait"}).out, HasSubstr("retesting 0 nodes"));
+  const std::string report = readWhole(run / "fleet" / "fleet.json");
+  const ProcessResult nobody = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_THAT(nobody.out, HasSubstr("no node to retest; the fleet report stays as it is\n"));
+  EXPECT_EQ(nobody.exitCode, 1) << nobody.out << nobody.err;
+  EXPECT_EQ(readWhole(run / "fleet" / "fleet.json"), report);
   EXPECT_THAT(slurm().muster({"resume", run.string(), "--rejected", "--wait"}).out,
               HasSubstr("retesting 1 nodes with the plan: node2\n"));
 }

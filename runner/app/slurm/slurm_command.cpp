@@ -195,6 +195,10 @@ Result<int> slurmResume(const SlurmOptions& o) {
     }
     const bool clusterAgain = runsClusterAgain(run, clusterWanted && !again.empty(), o.rejectedToo);
     if (onlyCluster && !again.empty()) again = clusterAgain ? usable : std::vector<std::string>();
+    if (again.empty() && reportStands(run)) {
+      printText("run {}: no node to retest; the fleet report stays as it is\n", run.folder().string());
+      return o.wait ? slurmWait(run) : Result<int>(kExitAccepted);
+    }
     if (o.jobs.mostJobs > 0) MUSTER_CHECK_OK(run.limitJobs(o.jobs.mostJobs));
     if (!onlyCluster)
       for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));

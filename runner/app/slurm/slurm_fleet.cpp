@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -120,6 +121,16 @@ Result<int> showFleet(const slurm::RunStore& run, int code) {
   const bool missing = !fs::exists(run.folder() / "fleet" / "fleet.json", error);
   // Without a report nothing is accepted or rejected.
   return missing && code != kExitUsage && code != kExitInternal ? kExitIncomplete : code;
+}
+
+bool reportStands(const slurm::RunStore& run) {
+  const auto code = slurm::fleetExit(run);
+  if (!code || *code == kExitUsage || *code == kExitInternal) return false;
+  const auto report = readReport(run);
+  return report.ok() && report->there &&
+         std::all_of(report->lines.begin(), report->lines.end(), [](const FleetLine& line) {
+           return line.state == fleet::NodeState::kRejected || line.state == fleet::NodeState::kAffected;
+         });
 }
 
 Result<std::set<std::string>> rejectedByFleet(const slurm::RunStore& run) {

@@ -21,6 +21,10 @@ std::string fleetReportText(const slurm::RunStore& run, int code);
 /// returns that code, or kExitIncomplete where there is no report.
 Result<int> showFleet(const slurm::RunStore& run, int code);
 
+/// Whether the fleet's report need not be made anew while no node is retested: that could only lose what
+/// Slurm has forgotten since. A report that lacks a node's result, or could not confirm it, is tried again.
+bool reportStands(const slurm::RunStore& run);
+
 /// The nodes that the fleet's report rejects; none while there is none.
 Result<std::set<std::string>> rejectedByFleet(const slurm::RunStore& run);
 
