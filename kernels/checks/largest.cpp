@@ -41,18 +41,21 @@ Result<bool> reduce(std::vector<double>& values, const Maximum& maximum) {
 
 }  // namespace
 
+Error damagedOnItsWay(bool here) {
+  // In the words that a fleet looks for (reports/fleet/read/cause.cpp).
+  return {ErrorCode::kCorrupt,
+          "values that all ranks exchange do not arrive as they were sent: memory or a link of one of them "
+          "changes data",
+          here ? "arrived damaged here" : "arrived well here, damaged at another rank"};
+}
+
 Result<std::vector<double>> largestOverRanks(const std::vector<double>& values, const Maximum& maximum) {
   std::vector<double> largest = values;
   if (values.empty()) return largest;
   MUSTER_TRY(const bool intact, reduce(largest, maximum));
   std::vector<double> damaged = {intact ? 0.0 : 1.0};
   MUSTER_TRY(const bool heard, reduce(damaged, maximum));
-  if (!heard || opened(damaged[0]) != 0)
-    // In the words that a fleet looks for (reports/fleet/read/cause.cpp).
-    return Error{ErrorCode::kCorrupt,
-                 "values that all ranks exchange do not arrive as they were sent: memory or a link of one of "
-                 "them changes data",
-                 intact ? "arrived well here, damaged at another rank" : "arrived damaged here"};
+  if (!heard || opened(damaged[0]) != 0) return damagedOnItsWay(!intact || !heard);
   for (double& value : largest) value = opened(value);
   return largest;
 }

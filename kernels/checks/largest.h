@@ -10,6 +10,9 @@
 
 namespace muster {
 
+/// What a rank says that does not get what others sent, or hears that another rank does not.
+Error damagedOnItsWay(bool here);
+
 /// Leaves in each place the largest that any rank has there, bit for bit. All ranks call it in the same
 /// order.
 using Maximum = std::function<Status(std::span<double> values)>;

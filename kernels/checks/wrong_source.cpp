@@ -6,6 +6,8 @@
 #include <bit>
 #include <vector>
 
+#include "kernels/checks/largest.h"
+
 namespace muster {
 namespace {
 
@@ -37,18 +39,30 @@ Status run(CollectiveOp op, std::span<const Message> sent, std::span<Message> re
   return exchange.exchange(op, std::as_bytes(sent), std::as_writable_bytes(received));
 }
 
-/// Whether any rank has a wrong result. A word that arrives damaged counts as yes, and all say again what
-/// they heard: so all go on if one does.
-Result<bool> isOnAny(bool own, int ranks, int rank, RankExchange& exchange) {
+/// What ranks know together of their results and of what they heard of them.
+struct Votes {
+  bool wrong = false;    ///< one of them has a wrong result
+  bool damaged = false;  ///< one of them heard a damaged word, and all know
+  bool late = false;     ///< this one did, when it was too late to tell the others
+};
+
+/// All say again what they heard the first time.
+Result<Votes> vote(bool wrong, int ranks, int rank, RankExchange& exchange) {
+  Votes votes;
+  votes.wrong = wrong;
   std::vector<Message> all(static_cast<size_t>(ranks));
   for (int round = 0; round < 2; ++round) {
-    const Message mine = sealed(own ? 1 : 0, rank, 0);
+    const Message mine = sealed((votes.wrong ? 1u : 0u) | (votes.damaged ? 2u : 0u), rank, 0);
     MUSTER_CHECK_OK(run(CollectiveOp::kAllGather, std::span(&mine, 1), all, exchange));
-    for (int other = 0; other < ranks; ++other)
-      if (const Message& word = all[static_cast<size_t>(other)]; !isIntact(word, other, 0) || word.bits != 0)
-        own = true;
+    for (int other = 0; other < ranks; ++other) {
+      const Message& word = all[static_cast<size_t>(other)];
+      const bool intact = isIntact(word, other, 0);
+      votes.wrong = votes.wrong || (intact && (word.bits & 1) != 0);
+      votes.damaged = votes.damaged || (intact ? (word.bits & 2) != 0 : round == 0);
+      votes.late = votes.late || (!intact && round == 1);
+    }
   }
-  return own;
+  return votes;
 }
 
 /// Asks every rank for its input at `index`, and answers what they ask.
@@ -78,10 +92,10 @@ Result<Answers> askAll(const CollectiveSpec& spec, const ExactValues& values, in
   return answers;
 }
 
-/// Whether data go from their owner to their receiver without another rank between.
+/// Whether a rank gets data of several others, without another rank between. Whose data alone are wrong then
+/// is not by chance.
 bool isDirect(CollectiveOp op) {
-  return op == CollectiveOp::kAllToAll || op == CollectiveOp::kGather || op == CollectiveOp::kScatter ||
-         op == CollectiveOp::kSendRecv;
+  return op == CollectiveOp::kAllToAll || op == CollectiveOp::kGather;
 }
 
 bool isOne(const std::vector<int>& list, int rank) {
@@ -94,13 +108,13 @@ Status findWrongSource(const CollectiveSpec& spec, const ExactValues& values, in
                        RankExchange& exchange, CollectiveMismatch& own) {
   // A reduction in place used its inputs up: nothing is left to look at.
   if (spec.inPlace && reduces(spec.op)) return {};
-  MUSTER_TRY(const bool any, isOnAny(own.wrong > 0, values.ranks(), rank, exchange));
-  if (!any) return {};
+  MUSTER_TRY(const Votes votes, vote(own.wrong > 0, values.ranks(), rank, exchange));
+  if (!votes.wrong && !votes.damaged) return votes.late ? Status(damagedOnItsWay(true)) : Status();
   const auto ranks = static_cast<size_t>(values.ranks());
   const Origin origin = originOf(spec, rank, values.ranks(), own.firstElement);
   MUSTER_TRY(const Answers answers,
              askAll(spec, values, rank, own.wrong > 0 ? origin.index : kNothing, exchange));
-  if (own.wrong == 0) return {};
+  if (own.wrong == 0) return votes.wrong ? Status() : Status(damagedOnItsWay(votes.late));
   const auto& [right, wrong, damaged] = answers;
   const bool allHeard = right.size() + wrong.size() == ranks;
   own.inputRight = isOne(right, origin.rank);

@@ -200,7 +200,8 @@ struct Suspect {
   std::vector<std::string>
       beneath{};                   ///< what follows from it or belongs to it, a line each: at most kMostNamed
   size_t beneathLeft = 0;          ///< lines beyond those
-  std::set<std::string> stages{};  ///< whose results speak against it
+  std::set<std::string> stages{};  ///< whose results speak against it: where it failed, if it did
+  bool located = false;            ///< by what ranks measured between them: a link, or an end of links
   bool ofPair = false;             ///< a link that a test of pairs reports: either end may be at fault
   bool endOfLinks = false;         ///< a node that links have in common which the test located as links
   std::set<std::string> partners{};   ///< of a node that links have in common, those at their other ends

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "reports/fleet/read/runs.h"
 #include "reports/history/delta_match.h"
 #include "reports/history/part_list.h"
 #include "runner/core/clock.h"
@@ -28,7 +29,7 @@ bool ran(const StageSummary& stage) {
 
 class Planner {
  public:
-  explicit Planner(const DeltaInput& input) : input_(input) {}
+  explicit Planner(const DeltaInput& input) : input_(input), runs_(fleet::runsOf(input.records)) {}
 
   Delta plan() {
     placeNodes();
@@ -43,7 +44,9 @@ class Planner {
       delta_.mismatches.push_back(fmt::format("{} cannot be used: {}", printable(bad.path), bad.reason));
     owners_ = partOwners(acceptedParts());
     for (size_t i = 0; i < delta_.nodes.size(); ++i) findChanges(i);
-    for (size_t i = 0; i < delta_.nodes.size(); ++i) missParts(i);
+    for (const Found& found : found_)
+      for (const auto* list : {&found.rerun, &found.survey})
+        for (const size_t i : *list) missPartsIn(record(i));
     for (const size_t i : outside_) missPartsIn(record(i));
     for (size_t i = 0; i < delta_.nodes.size(); ++i) choose(i);
     checkPartsOnce();
@@ -191,41 +194,45 @@ class Planner {
     if (old.empty() && !now->devices.empty())
       delta_.notes.push_back(fmt::format(
           "{}: its devices have neither serial nor UUID, so a replacement cannot be detected", node.name));
+    if (node.parts.empty() && node.facts.empty()) node.facts = changesInBetween(n);
     for (PartChange& change : node.parts) {
       const auto owner = owners_.find(change.after);
       if (owner != owners_.end()) change.from = owner->second.node + " " + owner->second.device;
     }
   }
 
-  /// Parts of other nodes that this one has now: those lack them.
-  void missParts(size_t n) {
-    for (const PartChange& change : delta_.nodes[n].parts)
-      if (const auto owner = owners_.find(change.after); owner != owners_.end())
-        missPart(*owner, delta_.nodes[n].name);
-  }
-
-  /// The same of a node that is not in the accepted fleet: a spare one, or one that was given another name.
-  /// What the part's owner shows later, with or without it, tells more.
-  void missPartsIn(const NodeSummary& spare) {
-    for (const auto& [device, part] : partsOf(spare).byDevice) {
-      const auto owner = owners_.find(part);
-      if (owner == owners_.end()) continue;
-      const size_t other = place_.at(owner->second.node);
-      const NodeSummary* now = latest(other);
-      if (spare.started > (now == nullptr ? acceptedUntil(input_, found_[other].accepted) : now->started))
-        missPart(*owner, printable(spare.node, 80));
+  /// What an inventory scan showed that is as it was again, and was not tested since.
+  [[nodiscard]] std::vector<std::string> changesInBetween(size_t n) const {
+    const Found& found = found_[n];
+    const NodeSummary& before = record(found.accepted.front());
+    for (const size_t i : found.survey) {
+      if (!found.rerun.empty() && record(found.rerun.back()).started > record(i).started) continue;
+      std::vector<std::string> facts = softwareChanges(before, record(i), *input_.records.names);
+      for (const PartChange& part : partChanges(partsOf(before), partsOf(record(i))))
+        facts.push_back(part.text());
+      for (std::string& fact : facts) fact += fmt::format(" on {}", formatUtc(record(i).started));
+      if (!facts.empty()) return facts;
     }
+    return {};
   }
 
-  void missPart(const std::pair<const std::string, PartPlace>& part, const std::string& holder) {
-    const auto& [serial, owner] = part;
-    if (owner.node == holder) return;
-    const size_t other = place_.at(owner.node);
-    const NodeSummary* now = latest(other);
-    const bool known = now != nullptr && partsOf(*now).placeOf(serial).empty();
-    if (!known)
-      found_[other].lostParts =
-          fmt::format("its {} (serial {}) is in {} now", owner.device, printable(serial, 64), holder);
+  /// Parts of other nodes that a new record shows, of whatever node, also one that is not in the accepted
+  /// fleet: those lacked them then. It does not matter where they ran later, or know that they lack them.
+  void missPartsIn(const NodeSummary& holder) {
+    for (const auto& [device, serial] : partsOf(holder).byDevice) {
+      const auto at = owners_.find(serial);
+      if (at == owners_.end() || at->second.node == holder.node) continue;
+      const PartPlace& owner = at->second;
+      Found& found = found_[place_.at(owner.node)];
+      if (holder.started <= acceptedUntil(input_, found.accepted)) continue;
+      const NodeSummary* now = latest(place_.at(owner.node));
+      const bool lacks = now != nullptr && partsOf(*now).placeOf(serial).empty();
+      const bool ranSince = !found.rerun.empty() && record(found.rerun.back()).started > holder.started;
+      if (!lacks && !ranSince)
+        found.lostParts = fmt::format("its {} (serial {}) {} in {}", owner.device, printable(serial, 64),
+                                      now != nullptr && now->started > holder.started ? "was" : "is now",
+                                      printable(holder.node, 80));
+    }
   }
 
   /// Whether `news` ran every stage that the accepted records ran.
@@ -253,27 +260,52 @@ class Planner {
     node.records = found.accepted;
   }
 
-  /// How many records of a new run of several nodes are missing. Each may hold the only evidence, that of
-  /// node 0 the results of the whole group.
-  [[nodiscard]] size_t missingOf(const NodeSummary& node) const {
-    const bool inGroup = std::any_of(node.stages.begin(), node.stages.end(), [](const StageSummary& stage) {
+  static bool isInGroup(const NodeSummary& node) {
+    return std::any_of(node.stages.begin(), node.stages.end(), [](const StageSummary& stage) {
       return stage.scope == Scope::kCluster && ran(stage) && stage.groupNodes > 1;
     });
-    if (!inGroup) return 0;
-    std::set<int> ranks;
+  }
+
+  /// How many records of a new run of several nodes are missing. Each may hold the only evidence, that of
+  /// node 0 the results of the whole group. Where no groups are told, records of one node number are of as
+  /// many runs.
+  [[nodiscard]] size_t missingOf(size_t at) const {
+    const NodeSummary& node = record(at);
+    if (!isInGroup(node)) return 0;
+    std::map<int, size_t> ranks;
     for (const Found& found : found_)
       for (const size_t i : found.rerun)
-        if (record(i).fleetId == node.fleetId && record(i).nodeCount == node.nodeCount)
-          ranks.insert(record(i).nodeRank);
-    const auto all = static_cast<size_t>(node.nodeCount);
-    return all - std::min(all, ranks.size());
+        if (runs_[i] == runs_[at] && (!runs_[at].empty() || (record(i).fleetId == node.fleetId &&
+                                                             record(i).nodeCount == node.nodeCount)))
+          ++ranks[record(i).nodeRank];
+    size_t missing = 0, runs = 1;
+    if (runs_[at].empty())
+      for (const auto& [rank, count] : ranks) runs = std::max(runs, count);
+    for (int rank = 0; rank < node.nodeCount; ++rank) missing += runs - std::min(runs, ranks[rank]);
+    return missing;
+  }
+
+  /// How a node that ran several times differed between two of these runs; empty: not at all.
+  [[nodiscard]] std::string differs(const std::vector<size_t>& rerun) const {
+    const NodeSummary& newest = record(rerun.back());
+    for (const size_t i : rerun) {
+      const auto parts = partChanges(partsOf(record(i)), partsOf(newest));
+      const auto facts = softwareChanges(record(i), newest, *input_.records.names);
+      if (!parts.empty() || !facts.empty())
+        return fmt::format(
+            "its runs of {} and {} are of different parts or software ({}): give only what ran "
+            "after the last change, of all stages",
+            formatUtc(record(i).started), formatUtc(newest.started),
+            parts.empty() ? facts.front() : parts.front().text());
+    }
+    return "";
   }
 
   void chooseRerun(size_t n, bool changed) {
     const Found& found = found_[n];
     DeltaNode& node = delta_.nodes[n];
     for (const size_t i : found.rerun)
-      if (const size_t missing = missingOf(record(i)); missing > 0)
+      if (const size_t missing = missingOf(i); missing > 0)
         return need(node,
                     fmt::format("{}: of its run of {} nodes {} record{} not among the new ones, and what "
                                 "failed may stand there alone",
@@ -286,14 +318,15 @@ class Planner {
       return need(node, fmt::format("it changed again after its run of {}{}", formatUtc(newest.started),
                                     since.empty() ? "" : ": " + since.front().text()));
     if (!found.lostParts.empty()) return need(node, found.lostParts);
+    if (std::string how = differs(found.rerun); !how.empty()) return need(node, std::move(how));
     node.state = DeltaState::kRerun;
     node.records = found.rerun;
     if (changed || !found.lost.empty() || coversAll(found.accepted, found.rerun)) return;
-    // Nothing was replaced and only some stages ran: what was accepted stands, and what failed now, or is for
-    // the fleet to judge, counts as well.
+    // Nothing was replaced and only some stages ran: what was accepted stands, and what failed now, is for
+    // the fleet to judge, or of a group of which another node may have failed, counts as well.
     node.records = found.accepted;
     for (const size_t i : found.rerun)
-      if (record(i).acceptance != Acceptance::kAccepted || isForTheFleet(record(i)))
+      if (record(i).acceptance != Acceptance::kAccepted || isForTheFleet(record(i)) || isInGroup(record(i)))
         node.records.push_back(i);
     if (node.records.size() > found.accepted.size()) return;
     node.state = DeltaState::kKept;
@@ -336,6 +369,7 @@ class Planner {
   }
 
   const DeltaInput& input_;
+  std::vector<std::string> runs_;  ///< by index of the record; see runs.h
   Delta delta_;
   std::map<std::string, size_t> place_;
   std::vector<Found> found_;

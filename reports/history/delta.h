@@ -72,6 +72,7 @@ struct Delta {
 /// when
 /// - a newer record, or a part that turned up in another node, shows that it changed, and it was not run
 /// since;
+/// - its new runs were of different parts or software;
 /// - an inventory scan that says it is older than the acceptance shows other parts: its clock may be wrong;
 /// - one of its accepted records is gone or was edited.
 /// Mismatches: a record of another plan, profile or kind (simulated), of a node that the fleet does not have,

@@ -183,7 +183,9 @@ Result<CollectiveMismatch> NcclCollective::check() {
     mismatch.firstElement = found.first;
     mismatch.lastElement = found.last;
   }
-  MUSTER_CHECK_OK(findWrongSource(spec_, values(), group_.rank(), *this, mismatch));
+  const Status searched = findWrongSource(spec_, values(), group_.rank(), *this, mismatch);
+  // What is wrong here is wrong, also if another rank is lost in the search; the next call tells that.
+  if (!searched.ok() && mismatch.wrong == 0) return searched.error();
   return mismatch;
 }
 

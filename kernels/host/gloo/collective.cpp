@@ -142,7 +142,9 @@ Result<CollectiveMismatch> GlooCollective::check() {
   if (!prepared_) return Error{ErrorCode::kInternal, "check() before prepare()", collectiveOpName(spec_.op)};
   MUSTER_CHECK_OK(stream_.drain());
   CollectiveMismatch mismatch = compare();
-  MUSTER_CHECK_OK(findWrongSource(spec_, values(), group_.rank(), *this, mismatch));
+  const Status searched = findWrongSource(spec_, values(), group_.rank(), *this, mismatch);
+  // What is wrong here is wrong, also if another rank is lost in the search; the next call tells that.
+  if (!searched.ok() && mismatch.wrong == 0) return searched.error();
   return mismatch;
 }
 

@@ -13,6 +13,7 @@
 #include "reports/fleet/assess/findings.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/cause.h"
+#include "reports/fleet/read/runs.h"
 #include "reports/fleet/read/waived_record.h"
 #include "runner/core/text.h"
 #include "runner/judge/judge.h"
@@ -66,11 +67,18 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
                        std::set<std::string> clusterNodes, bool manyRuns)
     : records_(records),
       clusterNodes_(std::move(clusterNodes)),
-      clusterStages_(clusterStages(records, nodes)) {
+      clusterStages_(clusterStages(records, nodes)),
+      recordRuns_(runsOf(records)) {
   if (!manyRuns) nodeCounts_ = nodeCounts(records, nodes);
   for (const FleetNode& node : nodes) {
     expected_.insert(node.name);
     for (const size_t i : node.records) addRecord(records.nodes[i]);
+    // In another run it was another rank: those whom it met there speak of that one.
+    for (const size_t i : node.repeated)
+      if (!recordRuns_[i].empty() && std::none_of(node.records.begin(), node.records.end(), [&](size_t kept) {
+            return recordRuns_[kept] == recordRuns_[i];
+          }))
+        addRecord(records.nodes[i]);
   }
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records) collectAbsent(records.nodes[i]);
@@ -78,9 +86,11 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
   for (auto& [key, group] : groups_) believeTheReceivers(group);
 }
 
-/// Who says that its run had another number of nodes than most say stays in their run: it would escape what
-/// they say of it.
+/// Where no groups are told, who says that its run had another number of nodes than most say stays in their
+/// run: it would escape what they say of it.
 std::string BlameTable::runKey(const NodeSummary& record) const {
+  const std::string& run = recordRuns_.at(static_cast<size_t>(&record - records_.nodes.data()));
+  if (!run.empty()) return run;
   const auto most = nodeCounts_.find(record.fleetId);
   return fmt::format("{}\n{}", record.fleetId,
                      most == nodeCounts_.end() || record.nodeCount <= 1 ? record.nodeCount : most->second);
@@ -215,7 +225,7 @@ std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeS
   Suspect link;
   link.kind = SuspectKind::kLink;
   link.what = linkName(record.node, known ? other->second : fmt::format("node {}", peer));
-  link.ofPair = true;
+  link.ofPair = link.located = true;
   return link;
 }
 

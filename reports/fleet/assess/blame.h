@@ -93,6 +93,7 @@ class BlameTable {
   std::set<std::string> expected_;
   std::set<std::string> clusterNodes_;
   std::set<uint32_t> clusterStages_;
+  std::vector<std::string> recordRuns_;  ///< by index of the record; see runs.h
   std::map<std::string, int> nodeCounts_;
   std::map<std::string, Group> groups_;
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>>

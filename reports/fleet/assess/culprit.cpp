@@ -75,6 +75,7 @@ std::string serialOf(const NodeSummary* record, const std::string& device) {
 
 Suspect culpritOf(const DeviationSummary& d, const NodeSummary& record) {
   Suspect suspect;
+  suspect.located = true;
   if (readCulprit(d.labels, suspect)) return suspect;
   suspect.node = record.node;
   const std::string peer = labelIn(d.labels, "peer");

@@ -53,12 +53,15 @@ void merge(Suspect& into, const Suspect& other) {
   into.beneathLeft += other.beneathLeft;
   into.byBoth = into.byBoth || other.byBoth || into.byPeers != other.byPeers;
   into.byPeers = into.byPeers || other.byPeers;
+  // Where it failed says more than where it is an outlier.
+  if (other.failed && !into.failed) into.stages.clear();
+  if (other.failed || !into.failed) into.stages.insert(other.stages.begin(), other.stages.end());
   into.failed = into.failed || other.failed;
   into.unmeasured = into.unmeasured || other.unmeasured;
   into.grade = std::min(into.grade, other.grade);
-  into.stages.insert(other.stages.begin(), other.stages.end());
   if (into.serial.empty()) into.serial = other.serial;
   if (into.next.empty()) into.next = other.next;
+  into.located = into.located || other.located;
   into.endOfLinks = into.endOfLinks && other.endOfLinks;
   into.partners.insert(other.partners.begin(), other.partners.end());
   into.reporters.insert(other.reporters.begin(), other.reporters.end());
@@ -173,7 +176,7 @@ std::string Suspect::name() const {
 bool explains(const Suspect& part, const Suspect& group, const std::set<std::string>& stages) {
   if (!part.failed || part.kind == SuspectKind::kGroup) return false;
   if (group.wrongData && part.grade > FindingClass::kCorrectness) return false;
-  const std::set<std::string>& where = group.wrongData ? group.stages : stages;
+  const std::set<std::string>& where = part.located && !group.wrongData ? stages : group.stages;
   return std::any_of(part.stages.begin(), part.stages.end(),
                      [&](const std::string& stage) { return where.contains(stage); });
 }

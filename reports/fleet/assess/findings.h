@@ -22,8 +22,9 @@ struct OrderedSuspects {
 /// Also marks the nodes that they name.
 OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes);
 
-/// Whether a failed part may be why a group failed: wrong data follow from wrong data or hardware errors in
-/// the same stage; anything else from what failed in one of `stages`, those of several nodes.
+/// Whether a failed part may be why a group failed: by what failed in the same stage, of wrong data only by
+/// wrong data or hardware errors there; anything else also by what ranks located in one of `stages`, those of
+/// several nodes.
 bool explains(const Suspect& part, const Suspect& group, const std::set<std::string>& stages);
 
 }  // namespace muster::fleet

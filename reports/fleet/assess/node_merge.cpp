@@ -36,15 +36,19 @@ class Merge {
  public:
   Merge(const FleetRecords& records, FleetNode& node) : records_(records), node_(node) {}
 
-  /// Whether both records ran the same stage of the plan.
-  [[nodiscard]] bool overlap(const NodeSummary& a, const NodeSummary& b) const {
-    std::set<uint32_t> ran;
-    for (const StageSummary& stage : a.stages)
-      if (!ranElsewhere(stage) && !isOwn(stage)) ran.insert(stage.name);
-    if (ran.empty()) return true;  // neither record can be told to add anything to the other
-    return std::any_of(b.stages.begin(), b.stages.end(), [&](const StageSummary& stage) {
-      return !ranElsewhere(stage) && ran.contains(stage.name);
-    });
+  /// The chosen record that makes `record` a duplicate, as it ran no stage of the plan that they all lack.
+  [[nodiscard]] const NodeSummary* original(const NodeSummary& record) const {
+    std::set<uint32_t> lacking = ran(record);
+    const std::set<uint32_t> own = lacking;
+    const NodeSummary* first = nullptr;
+    for (const size_t i : node_.records) {
+      const std::set<uint32_t> stages = ran(records_.nodes[i]);
+      const auto isShared = [&](uint32_t stage) { return stages.contains(stage); };
+      if (first == nullptr && (own.empty() || std::any_of(own.begin(), own.end(), isShared)))
+        first = &records_.nodes[i];
+      std::erase_if(lacking, isShared);
+    }
+    return lacking.empty() ? first : nullptr;
   }
 
   /// Sums up the chosen records, the first one's inventory; what every one left to another was never run.
@@ -87,8 +91,11 @@ class Merge {
   }
 
  private:
-  [[nodiscard]] bool isOwn(const StageSummary& stage) const {
-    return isOwnStage(records_.names->texts[stage.name]);
+  [[nodiscard]] std::set<uint32_t> ran(const NodeSummary& record) const {
+    std::set<uint32_t> stages;
+    for (const StageSummary& stage : record.stages)
+      if (!ranElsewhere(stage) && !isOwnStage(records_.names->texts[stage.name])) stages.insert(stage.name);
+    return stages;
   }
 
   const FleetRecords& records_;
@@ -125,14 +132,13 @@ void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, F
   });
   for (const size_t i : candidates) {
     const NodeSummary& record = records.nodes[i];
-    const auto same = std::find_if(node.records.begin(), node.records.end(),
-                                   [&](size_t kept) { return merge.overlap(records.nodes[kept], record); });
-    if (same == node.records.end()) {
+    const NodeSummary* original = merge.original(record);
+    if (original == nullptr) {
       node.records.push_back(i);
       continue;
     }
     node.repeated.push_back(i);
-    const NodeSummary& kept = records.nodes[*same];
+    const NodeSummary& kept = *original;
     std::string why = "a duplicate; using " + whenAndWhat(kept);
     if (badness(kept.acceptance) > badness(record.acceptance) && kept.started < record.started)
       why += ": a repeated run does not replace a failed one; after a repair, move the old record away";

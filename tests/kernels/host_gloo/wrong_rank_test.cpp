@@ -117,14 +117,15 @@ TEST(WrongRank, IsTheOneThatPutInWhatMoved) {
   }
 }
 
-/// Where no other rank passes data on, it is either end: the sender is named, with what speaks for it.
+/// Where a rank gets data of several others, and none passes them on, it is either end: the sender is named,
+/// with what speaks for it.
 TEST(WrongRank, IsNotTheOneThatPutInWhatTheReceiverDamaged) {
-  const std::set<CollectiveOp> relayed = {CollectiveOp::kAllGather, CollectiveOp::kBroadcast};
+  const std::set<CollectiveOp> direct = {CollectiveOp::kAllToAll, CollectiveOp::kGather};
   for (const CollectiveSpec& spec : moves()) {
     const int receiver = spec.op == CollectiveOp::kGather ? spec.root : kSick;
     const int owner = originOf(spec, receiver, kRanks, kElement).rank;
     Words expected(kRanks, kWell);
-    expected[receiver] = fmt::format("1 @ 5, {}, input right", relayed.contains(spec.op) ? -1 : owner);
+    expected[receiver] = fmt::format("1 @ 5, {}, input right", direct.contains(spec.op) ? owner : -1);
     EXPECT_EQ(runWithAWrongElement(spec, receiver, Place::kResult), expected)
         << collectiveOpName(spec.op) << (spec.inPlace ? " in place" : "");
   }

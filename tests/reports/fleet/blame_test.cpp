@@ -39,7 +39,8 @@ constexpr const char* kStage = "all-reduce";
 /// Nodes n0, n1, … of eight GPUs with one stage that all run as a group, as `muster run` writes it.
 class GroupFleet {
  public:
-  explicit GroupFleet(unsigned seed) : random_(seed), nodes_(below(9) + 3), ranks_(below(8) + 1) {
+  explicit GroupFleet(unsigned seed, int nodes = 0)
+      : random_(seed), nodes_(nodes > 0 ? nodes : below(9) + 3), ranks_(below(8) + 1), group_(nodes_) {
     for (int node = 0; node < nodes_; ++node) {
       Record record = nodeRecord(nameOf(node));
       record.nodeRank = node;
@@ -63,6 +64,18 @@ class GroupFleet {
   }
   [[nodiscard]] static std::string nodeText(int node) {
     return fmt::format("node {} ({})", node, nameOf(node));
+  }
+  /// The second half of the nodes met each other only, as nodes 0, 1, ... of a run of their own.
+  void inTwoGroups() {
+    group_ = nodes_ / 2;
+    for (int node = 0; node < nodes_; ++node) {
+      record(node).nodeRank = node % group_;
+      record(node).nodeCount = group_;
+      record(node).launcher.erase("fleet_id");
+      stage(node) = groupStage(node % group_);
+      stage(node).group["id"] = node < group_ ? "first" : "second";
+      settle(record(node));
+    }
   }
   Record& record(int node) { return records_[static_cast<size_t>(node)]; }
   StageRecord& stage(int node) { return record(node).stages.back(); }
@@ -99,10 +112,10 @@ class GroupFleet {
     fault.unit = "text";
     fault.text = fmt::format(
         "rank {}: all_gather bf16 of 1048576 B: 1 wrong elements, the first at 4096, from rank {}",
-        node * ranks_, source);
+        node % group_ * ranks_, source);
     fault.informational = true;
     fault.caseId = fmt::format("{}-{}", kStage, source);
-    fault.rank = node * ranks_;
+    fault.rank = node % group_ * ranks_;
     fault.device = "gpu0";
     at.measurements.push_back(fault);
     at.cases.push_back({fault.caseId, Json::object()});
@@ -116,8 +129,9 @@ class GroupFleet {
   }
 
   /// What node 0 published ends the stage on all nodes but those that wrote no record.
-  void endBy(const std::string& culprit, Acceptance acceptance = Acceptance::kIncomplete, int exit = 3) {
-    for (int node = 0; node < nodes_; ++node) {
+  void endBy(const std::string& culprit, Acceptance acceptance = Acceptance::kIncomplete, int exit = 3,
+             int first = 0) {
+    for (int node = first; node < nodes_; ++node) {
       stage(node).group["culprit"] = culprit;
       for (int i = 0; i < ranks_; ++i) {
         Verdict& verdict = stage(node).verdicts[static_cast<size_t>(i)];
@@ -201,6 +215,7 @@ class GroupFleet {
   Fleet assess() {
     fleet::FleetOptions options;
     options.expectedFrom = "nodes.txt";
+    options.manyRuns = group_ < nodes_;
     for (int node = 0; node < nodes_; ++node) {
       options.expected.push_back({nameOf(node), "", false});
       if (node != leftOut_) folder_.add(record(node));
@@ -254,7 +269,7 @@ class GroupFleet {
     stage.state = StageState::kRan;
     stage.cases.push_back({kStage, Json::object()});
     stage.group = {
-        {"world_size", nodes_ * ranks_}, {"first_rank", node * ranks_}, {"nodes", nodes_}, {"culprit", ""}};
+        {"world_size", group_ * ranks_}, {"first_rank", node * ranks_}, {"nodes", group_}, {"culprit", ""}};
     stage.evidence = {{"expectations", Json::array()}};
     for (int i = 0; i < ranks_; ++i) {
       RankRecord rank;
@@ -277,6 +292,7 @@ class GroupFleet {
   std::mt19937 random_;
   int nodes_;
   int ranks_;
+  int group_;  ///< nodes that met each other
   int leftOut_ = -1;
   std::vector<Record> records_;
   FleetFolder folder_;
@@ -331,6 +347,56 @@ TEST(Blame, AWrongSumThatOneNodeAloneLaysToAnotherIsNobodysKnownFault) {
     // Also of those that found nothing wrong: what a node damages on its way, only others see.
     EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kAccepted)], 0u);
     EXPECT_THAT(nodeOf(fleet, GroupFleet::nameOf(speaker)).reason, HasSubstr("cannot be told"));
+  }
+}
+
+/// n5 is the third node of its group, and left no record: n2 is the third one of the other group.
+TEST(Blame, WhatIsSaidOfANodeIsNotSaidOfTheSameOneOfAnotherGroup) {
+  for (const bool lost : {false, true}) {
+    GroupFleet made(3, 6);
+    made.inTwoGroups();
+    made.leaveOut(5);
+    if (lost)
+      made.endBy("node 2 (n5) was lost: no heartbeat for 10 s", Acceptance::kIncomplete, 3, 3);
+    else
+      for (const int node : {3, 4}) made.findsWrongDataOf(node, 2 * made.ranks());
+    const Fleet fleet = made.assess();
+    for (const char* other : {"n0", "n1", "n2"})
+      EXPECT_EQ(nodeOf(fleet, other).state, NodeState::kAccepted) << nodeOf(fleet, other).reason;
+    for (const char* member : {"n3", "n4"}) EXPECT_EQ(nodeOf(fleet, member).state, NodeState::kAffected);
+    EXPECT_THAT(nodeOf(fleet, "n3").reason, HasSubstr(lost ? "affected by node n5" : "cannot be told"));
+  }
+}
+
+/// Its own device is slow in another stage of all nodes, in which ranks do not wait for each other.
+TEST(Blame, ASlowGroupIsNotExplainedByADeviceThatFailedInAnotherStage) {
+  for (const bool same : {false, true}) {
+    GroupFleet made(3);
+    const auto fail = [&](StageRecord& at, const std::string& metric) {
+      Verdict verdict = made.stage(0).verdicts.front();
+      verdict.stage = at.name;
+      verdict.caseId = at.cases.front().id;
+      verdict.rank = at.verdicts.front().rank;
+      verdict.outcome = Outcome::kFail;
+      verdict.metric = metric;
+      verdict.detail = "gpu0: 60, required at least 90";
+      at.verdicts.push_back(verdict);
+    };
+    for (int node = 0; node < made.nodes(); ++node) {
+      StageRecord burn = made.stage(node);
+      burn.name = "burn";
+      for (Verdict& verdict : burn.verdicts) verdict.stage = burn.name;
+      made.record(node).stages.insert(made.record(node).stages.end() - 1, burn);
+      settle(made.record(node));
+    }
+    made.stage(0).evidence["leader_metrics"] = {"collective.large_message_bus_bandwidth"};
+    fail(made.stage(0), "collective.large_message_bus_bandwidth");
+    auto& stages = made.record(1).stages;
+    fail(same ? stages.back() : stages[stages.size() - 2], "compute.sustained_throughput");
+    for (const int node : {0, 1}) made.end(node, Acceptance::kRejected, 1);
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kRejected);
+    EXPECT_EQ(nodeOf(fleet, "n2").state, same ? NodeState::kAccepted : NodeState::kAffected);
   }
 }
 

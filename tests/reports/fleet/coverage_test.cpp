@@ -242,6 +242,22 @@ TEST(Coverage, PutsJobsOfDifferentScopesTogether) {
   EXPECT_EQ(fleet.accounting.of(Outcome::kElsewhere), 0u);
 }
 
+/// The whole plan ran first, and the stages of one job once more.
+TEST(Coverage, TakesARecordOfSomeStagesBesideTheOneThatRanAll) {
+  const Record whole = nodeRecord("n1");
+  Record again = whole;
+  again.started += 100;
+  again.finished += 100;
+  for (const StageRecord& stage : whole.stages)
+    if (stage.name != whole.stages[1].name) leaveElsewhere(again, stage.name);
+  FleetFolder folder;
+  folder.add(whole, "whole");
+  folder.add(again, "again");
+  const Fleet fleet = folder.assess({"n1"});
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAccepted) << nodeOf(fleet, "n1").reason;
+  EXPECT_EQ(fleet.accounting.expected, whole.accounting.expected);
+}
+
 TEST(Coverage, CountsWhatAGroupSharesOnce) {
   FleetFolder folder;
   Record record = nodeRecord("n1");

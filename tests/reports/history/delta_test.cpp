@@ -11,6 +11,7 @@
 namespace muster::history {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -57,6 +58,7 @@ class HistoryDelta : public ::testing::Test {
     stage.scope = scope;
     stage.state = StageState::kRan;
     stage.groupNodes = group;
+    stage.groupId = names().text("");
     node.stages.push_back(stage);
   }
   void fact(fleet::NodeSummary& node, int device, const std::string& name, const std::string& value) {
@@ -107,7 +109,7 @@ TEST_F(HistoryDelta, WantsANodeRunAgainWhosePartIsInANodeOutsideTheFleet) {
   of(spare).devices[0].serial = "n2-gpu1";
   Delta delta = plan();
   EXPECT_THAT(delta.needing(), ElementsAre("n2"));
-  EXPECT_EQ(delta.nodes[1].why, "its gpu1 (serial n2-gpu1) is in spare now");
+  EXPECT_EQ(delta.nodes[1].why, "its gpu1 (serial n2-gpu1) is now in spare");
   EXPECT_THAT(delta.notes, ElementsAre(HasSubstr("node spare is not in the accepted fleet")));
   of(spare).started = kAccepted - 1;
   EXPECT_THAT(plan().needing(), IsEmpty()) << "it was there before the acceptance";
@@ -115,7 +117,65 @@ TEST_F(HistoryDelta, WantsANodeRunAgainWhosePartIsInANodeOutsideTheFleet) {
   const size_t again = add(replaced("n2"), RecordUse::kRerun);
   EXPECT_THAT(plan().needing(), IsEmpty()) << "it ran without that part";
   of(again) = record("n2", kLater + 5);
-  EXPECT_THAT(plan().needing(), IsEmpty()) << "the part came back";
+  EXPECT_THAT(plan().needing(), IsEmpty()) << "the part came back, and was tested there";
+  input_.uses[again] = RecordUse::kSurvey;
+  EXPECT_THAT(plan().needing(), ElementsAre("n2")) << "it only came back";
+}
+
+TEST_F(HistoryDelta, WantsTheNodeRunAgainWhosePartAnotherHadInBetween) {
+  auto moved = record("n2", kLater);
+  moved.devices[1].serial = "n3-gpu0";
+  add(moved, RecordUse::kSurvey);
+  add(replaced("n2", kLater + 100), RecordUse::kRerun);
+  const Delta delta = plan();
+  EXPECT_THAT(delta.needing(), ElementsAre("n3")) << "nobody has looked at it since";
+}
+
+TEST_F(HistoryDelta, WantsANodeRunAgainThatHadAnotherPartInBetween) {
+  add(replaced("n2"), RecordUse::kSurvey);
+  add(record("n2", kLater + 100), RecordUse::kSurvey);
+  const Delta delta = plan();
+  EXPECT_THAT(delta.needing(), ElementsAre("n2"));
+  EXPECT_THAT(delta.nodes[1].why, HasSubstr("gpu1: n2-gpu1 replaced by new on 2033-05-18"));
+  add(record("n2", kLater + 200), RecordUse::kRerun);
+  EXPECT_THAT(plan().needing(), IsEmpty());
+}
+
+TEST_F(HistoryDelta, TakesNoRunsOfANodeThatDiffer) {
+  add(replaced("n2"), RecordUse::kRerun);
+  auto other = replaced("n2", kLater + 100);
+  const size_t later = add(other, RecordUse::kRerun);
+  EXPECT_THAT(plan().needing(), IsEmpty());
+  of(later).facts.front().value = names().text("590");
+  EXPECT_THAT(plan().nodes[1].why, HasSubstr("are of different parts or software"));
+  of(later) = other;
+  of(later).devices[0].serial = "newer";
+  EXPECT_THAT(plan().nodes[1].why, HasSubstr("gpu0: n2-gpu0 replaced by newer"));
+}
+
+/// Two pairs: the record of node 0 of one of them is lost, and the other's does not stand in for it.
+TEST_F(HistoryDelta, WantsAllRecordsOfEachNewGroup) {
+  stage(of(0), "allreduce", Scope::kCluster, 3);
+  const auto pair = [&](const std::string& name, int rank, const std::string& group) {
+    auto node = record(name, kLater);
+    stage(node, "allreduce", Scope::kCluster, 2);
+    node.stages.back().groupId = names().text(group);
+    node.nodeCount = 2;
+    node.nodeRank = rank;
+    return add(node, RecordUse::kRerun);
+  };
+  for (const bool told : {true, false}) {
+    input_.records.nodes.resize(3);
+    input_.uses.resize(3);
+    pair("n1", 0, told ? "A" : "");
+    pair("n2", 1, told ? "A" : "");
+    EXPECT_THAT(plan().needing(), IsEmpty());
+    pair("n3", 1, told ? "B" : "");
+    const Delta delta = plan();
+    EXPECT_THAT(delta.needing(), Contains("n3"));
+    EXPECT_THAT(delta.nodes[2].why, HasSubstr("of its run of 2 nodes 1 record is not among the new ones"));
+    EXPECT_EQ(delta.needing().size(), told ? 1u : 3u);
+  }
 }
 
 TEST_F(HistoryDelta, HoldsANodeAgainstItsOwnClock) {
@@ -152,7 +212,7 @@ TEST_F(HistoryDelta, WantsANodeRunAgainWhoseRunWasInterrupted) {
 
 TEST_F(HistoryDelta, RefusesARunOfAClockThatIsAhead) {
   add(replaced("n2"), RecordUse::kSurvey);
-  const size_t ahead = add(record("n2", kLater + 1e8), RecordUse::kSurvey);
+  const size_t ahead = add(record("n2", kLater + 1e8), RecordUse::kRerun);
   EXPECT_THAT(plan().needing(), IsEmpty());
   input_.latest = kLater + 100;
   for (const RecordUse use : {RecordUse::kSurvey, RecordUse::kRerun}) {
@@ -189,7 +249,7 @@ TEST_F(HistoryDelta, WantsTheNodeRunAgainThatAPartWasTakenFrom) {
   add(moved, RecordUse::kRerun);
   Delta delta = plan();
   EXPECT_THAT(delta.needing(), ElementsAre("n3"));
-  EXPECT_THAT(delta.nodes[2].why, HasSubstr("its gpu0 (serial n3-gpu0) is in n2 now"));
+  EXPECT_THAT(delta.nodes[2].why, HasSubstr("its gpu0 (serial n3-gpu0) is now in n2"));
   EXPECT_EQ(delta.nodes[1].parts[0].from, "n3 gpu0");
   // A swap: both were run.
   auto other = record("n3", kLater);
@@ -323,7 +383,7 @@ TEST_F(HistoryDelta, LeavesARunOfSomeStagesOutWhereNothingWasReplacedUnlessItFai
   stage(of(0), "allreduce", Scope::kCluster, 3);
   auto node = record("n1", kLater);
   node.stages.clear();
-  stage(node, "allreduce", Scope::kCluster, 2);
+  stage(node, "gemm", Scope::kDevice);
   const size_t at = add(node, RecordUse::kRerun);
   Delta delta = plan();
   EXPECT_EQ(delta.nodes[0].state, DeltaState::kKept);
@@ -336,6 +396,10 @@ TEST_F(HistoryDelta, LeavesARunOfSomeStagesOutWhereNothingWasReplacedUnlessItFai
   of(at).acceptance = Acceptance::kAccepted;
   of(at).accounting.counts[static_cast<size_t>(Outcome::kDeferred)] = 1;
   EXPECT_THAT(plan().nodes[0].records, ElementsAre(0, at)) << "the fleet may find it slow";
+  of(at).accounting = {};
+  of(at).stages.clear();
+  stage(of(at), "allreduce", Scope::kCluster, 2);
+  EXPECT_THAT(plan().nodes[0].records, ElementsAre(0, at)) << "others may name it by its new rank";
   // Of a replaced node what was accepted of the old parts says nothing.
   of(at).devices[0].serial = "new";
   EXPECT_THAT(plan().nodes[0].records, ElementsAre(at));

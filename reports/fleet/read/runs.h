@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which records are of one run of several nodes: runs that are alike in all else have other groups.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/fleet/read/record_stream.h"
+
+namespace muster::fleet {
+
+/// By index into `records.nodes`, the run of each record: equal for those that met in any group, whatever
+/// else they say. A record that met nobody belongs to the only such run of its fleet id and number of nodes
+/// (of its fleet id where none has that number), or to the only one that lacks its node. Empty where that
+/// does not tell.
+std::vector<std::string> runsOf(const FleetRecords& records);
+
+}  // namespace muster::fleet
