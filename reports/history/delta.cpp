@@ -228,10 +228,15 @@ class Planner {
       const NodeSummary* now = latest(place_.at(owner.node));
       const bool lacks = now != nullptr && partsOf(*now).placeOf(serial).empty();
       const bool ranSince = !found.rerun.empty() && record(found.rerun.back()).started > holder.started;
-      if (!lacks && !ranSince)
-        found.lostParts = fmt::format("its {} (serial {}) {} in {}", owner.device, printable(serial, 64),
-                                      now != nullptr && now->started > holder.started ? "was" : "is now",
-                                      printable(holder.node, 80));
+      // One part cannot be in two nodes: which of them ran with it last is not known then.
+      const auto place = place_.find(holder.node);
+      const NodeSummary* theirs = place == place_.end() ? nullptr : latest(place->second);
+      const bool still = theirs != nullptr && !partsOf(*theirs).placeOf(serial).empty();
+      if (!lacks && (!ranSince || still))
+        found.lostParts =
+            fmt::format("its {} (serial {}) {} in {}", owner.device, printable(serial, 64),
+                        now != nullptr && now->started > holder.started && !still ? "was" : "is now",
+                        printable(holder.node, 80));
     }
   }
 

@@ -263,11 +263,11 @@ TEST_F(Delta, RefusesWhileANodeThatChangedWasNotRun) {
   const std::string runs = again(1, part);
   const auto result = merge(runs);
   expectRefused(result, 3, "retest: sim-node-0002");
-  EXPECT_THAT(result.out, HasSubstr("is in sim-node-0001 now"));
+  EXPECT_THAT(result.out, HasSubstr("is now in sim-node-0001"));
   EXPECT_FALSE(fs::exists(out()));
   again(2);
   // Its own new record still claims the part: that cannot be.
-  expectRefused(merge(runs), 3, "is in sim-node-0001 now");
+  expectRefused(merge(runs), 3, "is now in sim-node-0001");
 }
 
 TEST_F(Delta, RefusesWhereAnUntouchedNodesRecordIsMissingOrWasEdited) {
