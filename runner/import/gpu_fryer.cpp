@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runner/core/text.h"
 #include "runner/import/source.h"
@@ -23,10 +24,12 @@ struct Fried {
 
 struct Frying {
   std::vector<std::string> names;  ///< of detected GPUs, by number
+  std::set<std::string_view> ids;
   std::vector<std::string> dtypes;
   std::vector<Fried> gpus;
   std::vector<std::string> reasons;
-  std::string verdict, error;
+  std::string verdict;
+  std::string rest;  ///< the first line behind the verdict that gpu-fryer does not print
 };
 
 /// `GPU #3: ` or `Detected GPU #3: ` with what follows; nothing in other lines.
@@ -43,6 +46,8 @@ Status readDetected(const Source& source, size_t line, size_t gpu, std::string_v
   const size_t end = rest.rfind("\" (");
   if (gpu != frying.names.size() || !rest.starts_with('"') || end == std::string_view::npos || end == 0)
     return source.refuse(line, "no GPU as gpu-fryer lists it, or one out of order: " + printable(rest, 120));
+  if (!frying.ids.insert(rest.substr(end)).second)
+    return source.refuse(line, "it lists this GPU twice: " + printable(rest, 120));
   frying.names.emplace_back(rest.substr(1, end - 1));
   return {};
 }
@@ -100,9 +105,10 @@ Status readLine(const Source& source, std::string_view line, size_t number, Fryi
   if (line.starts_with("All GPUs seem healthy") || line.starts_with("Some GPUs are not healthy")) {
     if (!frying.verdict.empty()) return source.refuse(number, "a second verdict; import each run as a file");
     frying.verdict = line.starts_with("All") ? "All GPUs seem healthy" : "Some GPUs are not healthy";
-  }
+  } else if (!frying.verdict.empty() && frying.rest.empty() && !text.empty() && !text.starts_with("- GPU ") &&
+             !text.starts_with("Freeing GPUs"))
+    frying.rest = printable(text, 200);
   if (line.starts_with("  - GPU ")) frying.reasons.push_back(printable(line.substr(4), 200));
-  if (frying.error.empty() && isErrorLine(line)) frying.error = printable(line, 200);
   return {};
 }
 
@@ -113,7 +119,7 @@ std::string errorOf(const Frying& frying) {
     if (!frying.gpus[i].told) return fmt::format("nothing is said of the throttling of gpu{}", i);
   }
   if (frying.dtypes.size() != 1) return "it ran in no single precision, so its rates are of no type";
-  return frying.error.empty() ? "" : "its output holds an error: " + frying.error;
+  return frying.rest.empty() ? "" : "gpu-fryer does not end with the line: " + frying.rest;
 }
 
 void addGpu(const Frying& frying, size_t i, ImportedFile& file) {
@@ -174,7 +180,7 @@ Result<ImportedFile> readGpuFryer(const Source& source) {
         last,
         "the file ends before the result of each detected GPU and gpu-fryer's verdict: it is "
         "truncated, or the run was interrupted" +
-            (frying.error.empty() ? "" : ": " + frying.error));
+            (source.error.empty() ? "" : ": " + source.error));
   return fileOf(frying);
 }
 

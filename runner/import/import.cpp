@@ -24,14 +24,50 @@ const std::vector<const Format*>& formats() {
   return all;
 }
 
+/// Whether a line of a log reports an error that no result survives: an exception, a signal, a failed call of
+/// CUDA or NCCL, a fault that the kernel logs, a process that the launcher lost, a time that ran out.
+bool isErrorLine(std::string_view line) {
+  constexpr std::string_view kSigns[] = {
+      "Traceback (most recent call last)", "panicked at", "CUDA error", "CUDA_ERROR", "CUBLAS_STATUS_",
+      "ncclUnhandledCudaError", "NCCL error", "ncclSystemError", "ncclRemoteError",
+      "Got completion from peer", "async fatal event",
+      // Signals, as shells and launchers name them.
+      "Segmentation fault", "core dumped", "Bus error", "Floating point exception", "Illegal instruction",
+      "Killed", "Terminated", "Aborted", "oom-kill", "Out of memory: ",
+      // The kernel's log.
+      "NVRM: Xid", "fallen off the bus", "watchdog: BUG", "Watchdog detected", "Kernel panic",
+      "Hardware Error",
+      // Launchers and watchdogs.
+      "exited on signal", "terminated by signal", "Exited with exit code", "exited with non-zero status",
+      "Non-zero exit code", "srun: error:", "slurmstepd: error:", "Job step aborted", "DUE TO TIME LIMIT",
+      "time limit for job execution", "timeout: sending signal", "Watchdog caught", "BAD TERMINATION",
+      "MPI_ABORT was invoked"};
+  return line.starts_with("Error: ") ||
+         std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [&](std::string_view sign) { return line.find(sign) != std::string_view::npos; });
+}
+
+std::string errorIn(std::string_view text) {
+  std::string error;
+  (void)eachLine(text, [&](std::string_view line, size_t number) -> Status {
+    if (error.empty() && !trim(line).starts_with('{') && isErrorLine(line))
+      error = fmt::format("line {} reports an error: {}", number, printable(trim(line), 300));
+    return {};
+  });
+  return error;
+}
+
 /// JSON is told by its first character: what then is no JSON is damaged, unless its first line is.
 Result<Source> sourceOf(std::string_view text, const std::string& name) {
-  Source source{name, text, std::nullopt};
+  Source source{name, text, std::nullopt, ""};
   const std::string_view begin = trim(text);
   if (begin.empty()) return source.refuse("", "the file is empty");
-  if (begin.front() != '{' && begin.front() != '[') return source;
+  const bool isJson = begin.front() == '{' || begin.front() == '[';
   auto json = parseJson(text);
-  if (!json.ok() && firstJsonLine(source)) return source;
+  if (!json.ok() && (!isJson || firstJsonLine(source))) {
+    source.error = errorIn(text);
+    return source;
+  }
   if (!json.ok()) return source.refuse("", json.error().message);
   source.json = std::move(*json);
   return source;
@@ -104,24 +140,6 @@ std::optional<Json> firstJsonLine(const Source& source) {
 
 Error refuseAt(const Source& source, size_t line, const Error& error) {
   return source.refuse(line, (error.where.empty() ? "" : error.where + ": ") + error.message);
-}
-
-bool isErrorLine(std::string_view line) {
-  constexpr std::string_view kSigns[] = {"Traceback (most recent call last)",
-                                         "panicked at",
-                                         "Segmentation fault",
-                                         "core dumped",
-                                         "CUDA error",
-                                         "CUDA_ERROR",
-                                         "CUBLAS_STATUS_",
-                                         "ncclUnhandledCudaError",
-                                         "NCCL error",
-                                         "ncclSystemError",
-                                         "ncclRemoteError",
-                                         "NVRM: Xid"};
-  return line.starts_with("Error: ") ||
-         std::any_of(std::begin(kSigns), std::end(kSigns),
-                     [&](std::string_view sign) { return line.find(sign) != std::string_view::npos; });
 }
 
 std::vector<std::string_view> wordsOf(std::string_view line) {
@@ -203,6 +221,8 @@ Result<ImportedFile> importText(std::string_view text, const std::string& name, 
   MUSTER_TRY(const imports::Format* chosen, imports::formatOf(source, format));
   MUSTER_TRY(ImportedFile file, chosen->read(source));
   file.format = chosen->name;
+  for (ImportedCase& one : file.cases)
+    if (one.error.empty()) one.error = source.error;
   MUSTER_CHECK_OK(imports::checkFile(source, file));
   return file;
 }

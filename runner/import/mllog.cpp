@@ -25,7 +25,7 @@ struct Run {
 
 struct Log {
   std::vector<Run> runs;
-  std::string benchmark, error;
+  std::string benchmark;
   size_t events = 0;
 };
 
@@ -77,23 +77,18 @@ Status take(const Source& source, const Event& event, size_t line, Log& log) {
 /// Launchers put the rank before a line; the JSON fills the rest of it.
 Status readLine(const Source& source, std::string_view line, size_t number, Log& log) {
   const size_t at = line.find(kMark);
-  if (at == std::string_view::npos) {
-    if (log.error.empty() && isErrorLine(line))
-      log.error = fmt::format("line {}: {}", number, printable(line, 200));
-    return {};
-  }
+  if (at == std::string_view::npos) return {};
   const auto json = parseJson(line.substr(at + kMark.size()));
   if (!json.ok()) return source.refuse(number, json.error().message);
   MUSTER_TRY(const Event event, eventOf(source, *json, number));
   return take(source, event, number, log);
 }
 
-std::string errorOf(const Run& run, const Log& log) {
+std::string errorOf(const Run& run) {
   if (run.stopped < 0)
     return fmt::format("the run that began in line {} has no end: it was interrupted", run.line);
   if (run.status.empty()) return "its end has no status";
-  if (!run.evaluated) return "no accuracy was measured in it";
-  return log.error.empty() ? "" : "the log holds an error: " + log.error;
+  return run.evaluated ? "" : "no accuracy was measured in it";
 }
 
 void addRun(const Log& log, size_t number, ImportedFile& file) {
@@ -103,7 +98,7 @@ void addRun(const Log& log, size_t number, ImportedFile& file) {
   one.id = fmt::format("{}[run={}]", name, number);
   one.labels = {{"name", name}, {"op", "train"}};
   one.metrics = {"imported.time", "imported.test_passed"};
-  one.error = errorOf(run, log);
+  one.error = errorOf(run);
   if (run.stopped >= 0) {
     Labels labels = one.labels;
     labels["statistic"] = "run";

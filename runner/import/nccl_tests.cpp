@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kMicros = 1e6;  // in a second
 constexpr size_t kMostRows = 20'000;
-constexpr size_t kMostTables = 100;  // of one type, reduction and root each
+constexpr size_t kMostTables = 1'000;  // of one type, reduction, root and cycle each
 constexpr uint64_t kMostRanks = 20'000;
 constexpr uint64_t kLatencyTo = 1024;  // as collective.sweep's latency_to
 
@@ -35,6 +35,7 @@ struct Row {
   Half halves[2];
   size_t line = 0;    ///< of the text, or
   std::string place;  ///< in the JSON: "results[3]"
+  size_t cycle = 0;   ///< -N: how often all sizes came before
 };
 
 struct Table {
@@ -42,12 +43,13 @@ struct Table {
   std::string version;
   std::string library;
   uint64_t ranks = 0;
-  uint64_t fewest = 0, most = 0, step = 0;  ///< sizes asked for; step 0: not by a factor
+  uint64_t fewest = 0, most = 0;       ///< sizes asked for
+  uint64_t factor = 0, stepBytes = 0;  ///< from one to the next; factor 0: by adding bytes
   std::vector<std::string> hosts, devices, errors;
   std::set<std::pair<std::string, std::string>> places;  ///< host and PCI address of each rank
-  std::vector<std::string> lost;                         ///< what a launcher says of processes that failed
   std::vector<std::string> others;  ///< lines of NCCL, of the launcher and of programs beside it
   std::vector<Row> rows;
+  std::string rest;             ///< the first line behind the table that is none of a run that ended well
   std::string bounds, average;  ///< the tool's own verdicts: "0 OK"; empty: the file ends before
   bool boundsFailed = false, averageFailed = false, averageChecked = false;
 };
@@ -112,15 +114,50 @@ std::string contradictionIn(const Half& half, uint64_t bytes, double factor) {
   return half.wrong && *half.wrong < 0 ? "a negative count of wrong elements" : "";
 }
 
-/// How many sizes lie between the fewest and the most.
-size_t sizesAskedFor(const Table& table) {
-  size_t count = 0;
-  for (uint64_t size = table.fewest; size > 0 && size <= table.most && count < 1000; size *= table.step)
-    ++count;
-  return count;
+/// The sizes from the fewest to the most.
+std::vector<uint64_t> sizesAskedFor(const Table& table) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t size = table.fewest; size <= table.most && sizes.size() <= kMostRows;
+       size = table.factor > 0 ? size * table.factor : size + table.stepBytes) {
+    sizes.push_back(size);
+    if (table.factor > 0 ? size == 0 : table.stepBytes == 0) break;
+  }
+  return sizes;
 }
 
-const std::string kContradiction = "the row contradicts itself: ";
+/// What one case is about; all its rows have the same.
+struct CaseKey {
+  std::string type, redop, root;
+  size_t cycle = 0;
+  auto operator<=>(const CaseKey&) const = default;
+};
+
+Error refuseRow(const Source& source, const Row& row, const std::string& problem) {
+  return row.line > 0 ? source.refuse(row.line, problem) : source.refuse(row.place, problem);
+}
+
+/// Numbers the cycles. Each has one row of each size that was asked for, in this order: a row may have fewer
+/// bytes, because nccl-tests rounds them down for each rank (to 16 bytes).
+Status numberCycles(const Source& source, Table& table) {
+  const std::vector<uint64_t> sizes = sizesAskedFor(table);
+  if (!table.errors.empty()) return {};
+  if (sizes.empty()) return source.refuse("", "its fewest bytes are more than its most");
+  std::map<CaseKey, size_t> rows;
+  for (Row& row : table.rows) {
+    const size_t number = rows[{row.type, row.redop, row.root}]++;
+    const uint64_t asked = sizes[number % sizes.size()];
+    if (row.bytes > asked || asked - row.bytes > 64 * table.ranks)
+      return refuseRow(source, row,
+                       fmt::format("a row of {} bytes; {} were asked for: rows are missing, or there twice",
+                                   row.bytes, asked));
+    row.cycle = number / sizes.size();
+  }
+  for (const auto& [key, count] : rows)
+    if (count % sizes.size() != 0)
+      return source.refuse("", fmt::format("it holds {} rows; {} sizes were asked for: rows are missing",
+                                           count, sizes.size()));
+  return {};
+}
 
 Status checkTable(const Source& source, const Table& table) {
   const auto factor = busFactors().find(table.op);
@@ -136,32 +173,23 @@ Status checkTable(const Source& source, const Table& table) {
   if (table.ranks == 0) return source.refuse("", "it lists no ranks, so its rates cannot be judged");
   for (const Row& row : table.rows)
     for (const Half& half : row.halves)
-      if (half.measured)
+      if (half.measured && row.bytes > 0)
         if (const std::string why =
                 contradictionIn(half, row.bytes, factor->second(static_cast<double>(table.ranks)));
             !why.empty())
-          return row.line > 0 ? source.refuse(row.line, kContradiction + why)
-                              : source.refuse(row.place, kContradiction + why);
-  const size_t sizes = table.step > 1 ? sizesAskedFor(table) : 0;
-  if (table.errors.empty() && sizes > 0 && table.rows.size() % sizes != 0)
-    return source.refuse("", fmt::format("it holds {} rows; {} sizes were asked for: rows are missing",
-                                         table.rows.size(), sizes));
+          return refuseRow(source, row, "the row contradicts itself: " + why);
   return {};
 }
 
 constexpr const char* kPlacements[] = {"out_of_place", "in_place"};
 
-/// What one case is about; all its rows have the same.
-struct CaseKey {
-  std::string type, redop, root;
-  auto operator<=>(const CaseKey&) const = default;
-};
-
 CaseKey keyOf(const Row& row) {
-  return {row.type, row.redop, row.root};
+  return {row.type, row.redop, row.root, row.cycle};
 }
 
-/// Rows of one size are cycles of the same test (-N): samples of one measurement.
+using Rows = std::vector<const Row*>;
+
+/// Rows of one size in one cycle are samples of one measurement: small sizes that were rounded to the same.
 class Samples {
  public:
   Samples(ImportedFile& file, std::string caseId) : file_(file), caseId_(std::move(caseId)) {}
@@ -180,25 +208,29 @@ class Samples {
   std::map<std::pair<std::string, Labels>, size_t> known_;  ///< its place among the file's measurements
 };
 
-/// These two have no form in place whose results could be checked.
+/// A size too small for all ranks moves nothing; and these two have no form in place whose results could be
+/// checked.
 bool counts(const Table& table, const Row& row, size_t place) {
   const bool apart = place == 1 && (table.op == "alltoall" || table.op == "sendrecv");
-  return row.halves[place].measured && !(apart && !row.halves[place].wrong);
+  return row.bytes > 0 && row.halves[place].measured && !(apart && !row.halves[place].wrong);
 }
 
-uint64_t largestSize(const Table& table, const CaseKey& key, size_t place) {
+uint64_t largestSize(const Table& table, const Rows& rows, size_t place) {
   uint64_t largest = 0;
-  for (const Row& row : table.rows)
-    if (keyOf(row) == key && counts(table, row, place)) largest = std::max(largest, row.bytes);
+  for (const Row* row : rows)
+    if (counts(table, *row, place)) largest = std::max(largest, row->bytes);
   return largest;
 }
 
-/// The rows of one type, reduction and root as a case. `roots`: whether the file has several.
-void addCase(const Table& table, const CaseKey& key, bool roots, ImportedFile& file) {
+/// The rows of one type, reduction, root and cycle as a case. `roots` and `cycles`: whether the file has
+/// several.
+void addCase(const Table& table, const CaseKey& key, const Rows& rows, bool roots, bool cycles,
+             ImportedFile& file) {
   ImportedCase one;
   const bool reduces = key.redop != "none" && key.redop != "N/A";
-  one.id = fmt::format("{}[dtype={}{}{}]", table.op, dtypeOf(key.type),
-                       reduces ? ",reduction=" + key.redop : "", roots ? ",root=" + key.root : "");
+  one.id =
+      fmt::format("{}[dtype={}{}{}{}]", table.op, dtypeOf(key.type), reduces ? ",reduction=" + key.redop : "",
+                  roots ? ",root=" + key.root : "", cycles ? fmt::format(",cycle={}", key.cycle + 1) : "");
   one.labels = {{"op", table.op},
                 {"dtype", dtypeOf(key.type)},
                 {"ranks", std::to_string(table.ranks)},
@@ -206,12 +238,12 @@ void addCase(const Table& table, const CaseKey& key, bool roots, ImportedFile& f
   one.metrics = {"collective.large_message_bus_bandwidth", "collective.bus_bandwidth",
                  "collective.algorithm_bandwidth", "collective.collective_time",
                  "collective.collective_wrong_elements"};
-  const uint64_t largest[] = {largestSize(table, key, 0), largestSize(table, key, 1)};
+  const uint64_t largest[] = {largestSize(table, rows, 0), largestSize(table, rows, 1)};
   Samples samples(file, one.id);
   double wrong = 0;
   bool checked = true;
-  for (const Row& row : table.rows) {
-    if (keyOf(row) != key) continue;
+  for (const Row* each : rows) {
+    const Row& row = *each;
     for (size_t place = 0; place < 2; ++place) {
       const Half& half = row.halves[place];
       if (!counts(table, row, place)) continue;
@@ -236,13 +268,15 @@ void addCase(const Table& table, const CaseKey& key, bool roots, ImportedFile& f
                                         {{"op", table.op}, {"dtype", dtypeOf(key.type)}}, wrong, one.id));
   else
     one.error = "its results were not checked (#wrong is N/A): run it with -c 1";
-  if (!table.lost.empty()) one.error = "a process of the job failed: " + printable(table.lost.front(), 300);
+  if (!table.rest.empty())
+    one.error = "a line behind the table is not one of a run that ended well: " + table.rest;
   if (!table.errors.empty()) one.error = "nccl-tests reported: " + printable(table.errors.front(), 300);
   file.cases.push_back(std::move(one));
 }
 
-Result<ImportedFile> fileOf(const Source& source, const Table& table) {
+Result<ImportedFile> fileOf(const Source& source, Table& table) {
   MUSTER_CHECK_OK(checkTable(source, table));
+  MUSTER_CHECK_OK(numberCycles(source, table));
   ImportedFile file;
   file.tool = "nccl-tests" + (table.version.empty() ? "" : " " + table.version) +
               (table.library.empty() ? "" : ", " + table.library);
@@ -258,16 +292,18 @@ Result<ImportedFile> fileOf(const Source& source, const Table& table) {
   file.hosts = table.hosts;
   file.deviceNames = table.devices;
   file.notes = table.others;
-  std::set<CaseKey> seen;
+  std::map<CaseKey, Rows> cases;
   std::set<std::string> roots;
-  for (const Row& row : table.rows) roots.insert(row.root);
+  bool cycles = false;
   for (const Row& row : table.rows) {
-    if (seen.count(keyOf(row)) > 0) continue;
-    if (seen.size() == kMostTables)
-      return source.refuse("", fmt::format("it holds more than {} types, reductions and roots", kMostTables));
-    seen.insert(keyOf(row));
-    addCase(table, keyOf(row), roots.size() > 1, file);
+    roots.insert(row.root);
+    cycles = cycles || row.cycle > 0;
+    cases[keyOf(row)].push_back(&row);
+    if (cases.size() > kMostTables)
+      return source.refuse(
+          "", fmt::format("it holds more than {} types, reductions, roots and cycles", kMostTables));
   }
+  for (const auto& [key, rows] : cases) addCase(table, key, rows, roots.size() > 1, cycles, file);
   if (table.rows.empty())
     file.cases.push_back({table.op,
                           {},
@@ -311,7 +347,6 @@ Status readRow(const Source& source, std::string_view line, size_t number, Table
   if (!bytes || !wholeNumber(words[1]) || !readHalf(words, 5, row.halves[0]) ||
       !readHalf(words, 9, row.halves[1]))
     return source.refuse(number, "a row with a value that is no finite number: " + printable(line, 160));
-  if (*bytes == 0) return {};  // a size too small for all ranks moves nothing
   table.rows.push_back(std::move(row));
   return {};
 }
@@ -348,7 +383,7 @@ Status readHeader(const Source& source, std::string_view line, size_t number, Ta
     return source.refuse(number, "its options cannot be read: " + printable(line, 200));
   table.fewest = *fewest;
   table.most = *most;
-  table.step = step.ends_with("(factor)") ? *factor : 0;
+  (step.ends_with("(factor)") ? table.factor : table.stepBytes) = *factor;
   return {};
 }
 
@@ -377,13 +412,13 @@ Status readComment(const Source& source, std::string_view line, size_t number, T
   return {};
 }
 
-/// Whether a launcher says that a process of the job failed.
-bool isLostProcess(std::string_view line) {
-  for (const char* words : {"exited on signal", "terminated by signal", "Exited with exit code",
-                            "exited with non-zero status", "Non-zero exit code",
-                            "srun: error:", "slurmstepd: error:", "BAD TERMINATION", "MPI_ABORT was invoked"})
+/// What NCCL, MPI and `time` print at the end of a run that ended well.
+bool isUsualEnd(std::string_view line) {
+  for (const char* words : {" NCCL INFO ", "NCCL version ", "more process has sent help message",
+                            "more processes have sent help message", "orte_base_help_aggregate"})
     if (line.find(words) != std::string_view::npos) return true;
-  return false;
+  const auto words = wordsOf(line);
+  return words.size() == 2 && (words[0] == "real" || words[0] == "user" || words[0] == "sys");
 }
 
 Result<ImportedFile> readText(const Source& source) {
@@ -396,8 +431,9 @@ Result<ImportedFile> readText(const Source& source) {
     const std::string_view begin = trim(line);
     if (begin.find(": Test ") != std::string_view::npos && begin.find("failure") != std::string_view::npos)
       table.errors.emplace_back(begin);
-    else if (isLostProcess(begin))
-      table.lost.emplace_back(begin);
+    else if (!table.average.empty() && !begin.empty() && source.error.empty() && table.rest.empty() &&
+             !isUsualEnd(begin))
+      table.rest = fmt::format("line {}: {}", number, printable(begin, 300));
     const auto words = wordsOf(line);
     if (words.size() >= 3 && wholeNumber(words[0]) && wholeNumber(words[1]))
       return readRow(source, line, number, table);
@@ -442,16 +478,22 @@ Status readConfig(const Json& config, Table& table) {
   r.read("ngpus", gpus);
   r.read("minimum_bytes", table.fewest);
   r.read("maximum_bytes", table.most);
-  r.optional("step_factor", table.step);
+  if (r.has("step_factor"))
+    r.read("step_factor", table.factor);
+  else
+    r.read("step_bytes", table.stepBytes);
   uint64_t processes = 0;
   r.each("devices", [&](const Json& item, const std::string& path) -> Status {
     JsonReader device(item, path);
-    std::string host, name;
+    std::string host, address, name;
     device.optional("hostname", host);
+    device.optional("device_hex", address);
     device.optional("device_info", name);
     MUSTER_CHECK_OK(device.status());
     if (++processes > kMostRanks)
       return {};  // refused later; the tool lists the first device of each process
+    if (!address.empty() && !table.places.emplace(host, address).second)
+      return Error{ErrorCode::kUsage, "is a device that the list holds already", path};
     if (!host.empty()) addOnce(table.hosts, host);
     if (!name.empty()) addOnce(table.devices, name);
     return {};
@@ -512,7 +554,7 @@ Status readDocument(const Json& json, Table& table) {
     MUSTER_CHECK_OK(one.status());
     MUSTER_CHECK_OK(readHalf(item, "out_of_place", row.place, row.halves[0]));
     MUSTER_CHECK_OK(readHalf(item, "in_place", row.place, row.halves[1]));
-    if (row.bytes > 0) table.rows.push_back(std::move(row));
+    table.rows.push_back(std::move(row));
     return {};
   });
   if (r.has("errors")) r.read("errors", table.errors);

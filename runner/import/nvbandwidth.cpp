@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "runner/core/text.h"
 #include "runner/import/source.h"
@@ -36,13 +37,16 @@ std::string gpu(size_t index) {
 }
 
 /// "0: NVIDIA H100 80GB HBM3 (00000000:19:00): (node1)"
-Status readDevice(const std::string& text, size_t index, const std::string& path, ImportedFile& file) {
+Status readDevice(const std::string& text, size_t index, const std::string& path,
+                  std::set<std::string>& places, ImportedFile& file) {
   const std::string number = fmt::format("{}: ", index);
   const size_t host = text.rfind("): (");
   const size_t address = text.rfind(" (", host);
   if (!text.starts_with(number) || host == std::string::npos || address == std::string::npos ||
       address < number.size() || !text.ends_with(')'))
     return Error{ErrorCode::kUsage, "is no device as nvbandwidth lists it: " + printable(text, 120), path};
+  if (!places.insert(text.substr(address)).second)
+    return Error{ErrorCode::kUsage, "is a device that the list holds already: " + printable(text, 120), path};
   addOnce(file.deviceNames, text.substr(number.size(), address - number.size()));
   addOnce(file.hosts, text.substr(host + 4, text.size() - host - 5));
   return {};
@@ -159,11 +163,12 @@ Status readRoot(const Json& root, ImportedFile& file) {
   r.optional("Driver Version", driver);
   if (r.has("error")) r.read("error", error);
   size_t devices = 0;
+  std::set<std::string> places;  // address and host of each device
   if (r.has("GPU Device list"))
     r.each("GPU Device list", [&](const Json& item, const std::string& path) -> Status {
       if (!item.is_string() || devices == kMostDevices)
         return Error{ErrorCode::kUsage, "is no device, or one of too many", path};
-      return readDevice(item.get<std::string>(), devices++, path, file);
+      return readDevice(item.get<std::string>(), devices++, path, places, file);
     });
   MUSTER_CHECK_OK(r.status());
   file.ranks = static_cast<int>(devices);

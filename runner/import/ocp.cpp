@@ -33,6 +33,7 @@ struct Step {
   bool ended = false;
   std::map<std::string, Series> series;
   std::vector<Measurement> values;
+  std::set<std::string> identities;  ///< of these values
   std::vector<Diagnosis> diagnoses;
   size_t others = 0;  ///< values without Muster's metadata
 };
@@ -73,13 +74,24 @@ Result<std::optional<Measurement>> measurementOf(const Json& json) {
   metadata.read("case", m.caseId);
   metadata.read("rank", m.rank);
   metadata.read("labels", m.labels);
+  metadata.optional("attempt", m.attempt);  // judged as one whose end is not known, unless it is the first
   metadata.optional("repeat", m.repeat);
   MUSTER_CHECK_OK(r.status());
   MUSTER_CHECK_OK(metadata.status());
-  if (m.rank < -1 || m.repeat < 0)
-    return Error{ErrorCode::kUsage, "is no rank or no repeat", "measurement.metadata"};
+  if (m.rank < -1 || m.attempt < 1 || m.repeat < 0)
+    return Error{ErrorCode::kUsage, "is no rank, attempt or repeat", "measurement.metadata"};
   m.device = deviceOf(json);
   return std::optional<Measurement>(std::move(m));
+}
+
+/// A value is there once: the samples of two would be judged by their median.
+Status keep(Measurement m, const char* kind, Step& step) {
+  const Json identity = {m.metric, m.caseId, m.rank, m.device, m.labels, m.attempt, m.repeat};
+  if (!step.identities.insert(dumpJson(identity)).second)
+    return Error{ErrorCode::kUsage,
+                 "is a second value of " + printable(m.metric + " " + labelsText(m.labels), 200), kind};
+  step.values.push_back(std::move(m));
+  return {};
 }
 
 Status takeValue(const Json& json, Step& step) {
@@ -98,8 +110,7 @@ Status takeValue(const Json& json, Step& step) {
       return Error{ErrorCode::kUsage, "is no finite number", "measurement.value"};
   }
   MUSTER_CHECK_OK(r.status());
-  step.values.push_back(std::move(*m));
-  return {};
+  return keep(std::move(*m), "measurement", step);
 }
 
 Status beginSeries(const Json& json, Step& step) {
@@ -159,8 +170,8 @@ Status endSeries(const Json& json, Step& step) {
                  fmt::format("is {}; the series has {} elements", count, series->start.samples.size()),
                  std::string(kKind) + ".totalCount"};
   series->ended = true;
-  if (series->imported && !series->start.samples.empty()) step.values.push_back(std::move(series->start));
-  return {};
+  if (!series->imported || series->start.samples.empty()) return {};
+  return keep(std::move(series->start), kKind, step);
 }
 
 Status takeDiagnosis(const Json& json, Step& step, ImportedFile& file) {

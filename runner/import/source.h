@@ -22,6 +22,7 @@ struct Source {
   std::string name;
   std::string_view text;
   std::optional<Json> json;  ///< where the text is one JSON document, not several lines of JSON
+  std::string error;  ///< "line 3 reports an error: Killed", of the first such line outside of JSON; or empty
 
   [[nodiscard]] Error refuse(size_t line, const std::string& problem) const;
   /// `place` is a path in the JSON; empty: the file as a whole.
@@ -58,10 +59,6 @@ std::optional<Json> firstJsonLine(const Source& source);
 
 /// A reader's error about the JSON of this line.
 Error refuseAt(const Source& source, size_t line, const Error& error);
-
-/// Whether a line of a log reports an error that no result survives: an exception, a signal, a failed call of
-/// CUDA or NCCL.
-bool isErrorLine(std::string_view line);
 
 /// The words of a line, between spaces and tabs.
 std::vector<std::string_view> wordsOf(std::string_view line);

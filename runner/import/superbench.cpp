@@ -165,6 +165,9 @@ std::string errorOf(const Node& node, const std::string& benchmark) {
   if (!told->second.empty()) return told->second;
   const auto values = node.values.find(benchmark);
   if (values == node.values.end()) return "";
+  if (!node.gpus.empty() && *node.gpus.rbegin() >= node.gpus.size())
+    return fmt::format("it has values of GPU {}, but of {} GPUs in all", *node.gpus.rbegin(),
+                       node.gpus.size());
   for (const auto& [metric, count] : values->second)
     if (!benchmark.starts_with("nccl-bw") && count < node.gpus.size())
       return fmt::format("{} has a value on {} of {} GPUs", printable(metric, 80), count, node.gpus.size());

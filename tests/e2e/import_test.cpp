@@ -76,6 +76,66 @@ TEST_F(Imported, ASlowResultIsRejectedThoughItsToolSaysOk) {
               HasSubstr("the tool judges correct results, and no rate; Muster: "));
 }
 
+/// MB/s or Gbit/s in place of GB/s: by the rates of NVLink and PCIe.
+TEST_F(Imported, ValuesAboveWhatTheSkuCanDoAreAnError) {
+  NcclTable large = healthy();
+  large.rate = 300e3;
+  const std::string toHost =
+      nvbandwidthJson(nvbandwidthTest("device_to_host_memcpy_ce", R"([["440", "440"]])", "880"));
+  const std::string peers = nvbandwidthJson(nvbandwidthTest(
+      "device_to_device_memcpy_write_ce", R"([["N/A", "390000"], ["390000", "N/A"]])", "780000"));
+  EXPECT_EQ(import(large.text()).exitCode, 3);
+  for (const auto& [text, limit] : {std::pair(large.text(), "18 NVLinks of"),
+                                    {toHost, "PCIe generation 5 x16"},
+                                    {peers, "18 NVLinks of"}}) {
+    const auto result = import(text);
+    EXPECT_THAT(result.out, HasSubstr(std::string("above what this SKU can do (") + limit)) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("check the unit"));
+  }
+}
+
+/// Where nothing says what is physically possible, by the profile's own limit.
+TEST_F(Imported, ValuesOfManyTimesTheLimitAreAnError) {
+  const std::string profile = dir_.write("own.toml", R"(schema = 1
+name = "own"
+description = "two GPUs of unknown links"
+device_count = 2
+[match]
+kind = "gpu"
+pci_ids = ["10de:2330"]
+names = ["NVIDIA H100 80GB HBM3"]
+memory_min = "79 GB"
+memory_max = "87 GB"
+[[expect]]
+metric = "memory.host_to_device_bandwidth"
+min = "20 GB/s"
+source = "made for this test"
+)")
+                                  .string();
+  for (const auto& [rate, exitCode] : {std::pair("19", 1), {"59", 0}, {"61", 3}}) {
+    const auto result = import(
+        nvbandwidthJson(nvbandwidthTest("host_to_device_memcpy_ce", fmt::format(R"([["{}", "25"]])", rate),
+                                        std::to_string(std::stoi(rate) + 25))),
+        {"--sku", profile});
+    EXPECT_EQ(result.exitCode, exitCode) << result.out << result.err;
+    if (exitCode == 3) {
+      EXPECT_THAT(result.out, HasSubstr("(3 times the limit of profile own)"));
+    }
+  }
+}
+
+TEST_F(Imported, ASlowCycleOfManyIsRejected) {
+  NcclTable table = healthy();
+  std::string rows;
+  for (const double rate : {300.0, 60.0, 300.0}) {
+    table.rate = rate;
+    for (const long size : {1, 2, 4}) rows += table.row(size * table.fewest);
+  }
+  const auto result = import(table.head() + rows + table.foot());
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("105 GB/s"));
+}
+
 TEST_F(Imported, WrongResultsAndTheToolsOwnFailuresReject) {
   NcclTable wrong = healthy();
   wrong.wrong = "1";
@@ -218,6 +278,9 @@ TEST_F(Imported, GpuFryersRatesAreJudgedByTheProfile) {
   EXPECT_EQ(slow.exitCode, 1) << slow.out << slow.err;
   EXPECT_THAT(slow.out, HasSubstr("The tool said: All GPUs seem healthy"));
   EXPECT_EQ(import(eight("700000", "true")).exitCode, 1);
+  const auto large = import(eight("700000000", "false"));
+  EXPECT_EQ(large.exitCode, 3) << large.out << large.err;
+  EXPECT_THAT(large.out, HasSubstr("700 PFLOP/s, above what this SKU can do (peak flops.bf16 of profile"));
   EXPECT_EQ(import(gpuFryer()).exitCode, 1) << "two of eight GPUs";
 }
 

@@ -13,12 +13,14 @@
 #include "runner/core/clock.h"
 #include "runner/core/digits.h"
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/import/imported.h"
 #include "runner/judge/slots.h"
 #include "runner/record/fold/measurement_fold.h"
 #include "runner/record/record_check.h"
 #include "runner/sku/network_peaks.h"
+#include "runner/sku/physical.h"
 #include "runner/system/files.h"
 
 namespace muster {
@@ -194,6 +196,39 @@ void addExpectations(const ImportRules& rules, const ImportedFile& file, StageEv
   std::erase_if(all, [](const Expectation& e) { return e.comparesStability(); });
 }
 
+constexpr double kRoom = 1.1;     // above a physical limit: clocks may exceed those of a datasheet's peak
+constexpr double kMostTimes = 3;  // the profile's own limit, where it has no physical one
+
+/// Why a rate is more than the profile's devices can do, as one in another unit is; empty: it is not.
+std::string excessOf(const Profile& profile, const Measurement& m) {
+  if (m.samples.empty() || m.direction != Direction::kHigher || !m.unit.ends_with("/s")) return "";
+  LearnGroup group{"", m.metric, m.labels, m.unit, m.direction, m.peak, {}};
+  group.where["nodes"] = "1";  // with other nodes no device exchanges more
+  PhysicalLimit limit = physicalLimit(group, profile);
+  limit.most *= kRoom;
+  if (limit.most <= 0)
+    for (const Expectation& e : profile.expectations)
+      if (e.metric == m.metric && (e.kind == CheckKind::kMin || e.kind == CheckKind::kBaseline) &&
+          labelsMatch(m.labels, e.where) && kMostTimes * e.limit > limit.most)
+        limit = {kMostTimes * e.limit,
+                 fmt::format("{} times the limit of profile {}", kMostTimes, profile.name)};
+  const double value = *std::max_element(m.samples.begin(), m.samples.end());
+  if (limit.most <= 0 || value <= limit.most) return "";
+  return fmt::format("{} {} is {}, above what this SKU can do ({}): check the unit", m.metric,
+                     labelsText(m.labels), formatQuantity(value, m.unit), limit.source);
+}
+
+/// A rank with a value in another unit has no result.
+void checkUnits(const Profile& profile, StageEvidence& evidence) {
+  for (const Measurement& m : evidence.measurements)
+    if (const std::string why = excessOf(profile, m); !why.empty())
+      for (CaseEnd& end : evidence.ends)
+        if (end.caseId == m.caseId && end.rank == m.rank && end.state == CaseEnd::State::kOk) {
+          end.state = CaseEnd::State::kError;
+          end.message = why;
+        }
+}
+
 Result<StageEvidence> evidenceOf(const ImportRules& rules, const ImportedFile& file,
                                  const std::string& name) {
   StageEvidence evidence;
@@ -209,6 +244,7 @@ Result<StageEvidence> evidenceOf(const ImportRules& rules, const ImportedFile& f
   evidence.measurements = file.measurements;
   addToolCase(file, evidence);
   for (Measurement& m : evidence.measurements) MUSTER_CHECK_OK(complete(rules.catalog, m));
+  if (rules.profile) checkUnits(*rules.profile, evidence);
   addExpectations(rules, file, evidence);
   requireLimits(evidence);
   return evidence;

@@ -10,6 +10,7 @@ namespace muster::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -94,18 +95,53 @@ TEST(ImportNccl, TheJsonGivesTheSame) {
   EXPECT_THAT(valuesOf(file, "collective.collective_time").at(0).samples, ElementsAre(10e-6));
 }
 
-/// Cycles of nccl-tests' option -N: a table whose sizes come again and again.
-TEST(ImportNccl, CyclesAreSamplesOfOneMeasurement) {
+/// Cycles of nccl-tests' option -N: a table whose sizes come again and again. No median hides a slow one.
+TEST(ImportNccl, EachCycleIsACaseOfItsOwn) {
   NcclTable table;
   std::string rows;
-  for (const double rate : {300.0, 60.0, 61.0, 300.0}) {
+  for (const double rate : {300.0, 60.0, 300.0}) {
     table.rate = rate;
     for (const long size : {1, 2, 4}) rows += table.row(size * table.fewest);
   }
-  const auto large =
-      valuesOf(imported(table.head() + rows + table.foot()), "collective.large_message_bus_bandwidth");
-  ASSERT_EQ(large.size(), 2u) << "out of place and in place";
-  EXPECT_THAT(large[0].samples, ElementsAre(525e9, 105e9, 106.75e9, 525e9));
+  const ImportedFile file = imported(table.head() + rows + table.foot());
+  ASSERT_EQ(file.cases.size(), 3u);
+  EXPECT_EQ(file.cases[1].id, "all_reduce[dtype=f32,reduction=sum,cycle=2]");
+  EXPECT_EQ(file.cases[1].metrics, file.cases[0].metrics);
+  for (const Measurement& value : valuesOf(file, "collective.large_message_bus_bandwidth"))
+    EXPECT_THAT(value.samples, ElementsAre(value.caseId == file.cases[1].id ? 105e9 : 525e9));
+}
+
+/// Of three sizes, in two cycles, only the order asked for is complete; and sizes may grow by bytes.
+TEST(ImportNccl, EachSizeIsThereOnceInEachCycle) {
+  const NcclTable table;
+  const auto withRows = [&](const std::vector<long>& sizes, std::string head) {
+    for (const long size : sizes) head += table.row(size * table.fewest);
+    return importText(head + table.foot(), "file", "");
+  };
+  const std::string linear = changed(table.head(), "2(factor)", "1048576(bytes)");
+  EXPECT_TRUE(withRows({1, 2, 4, 1, 2, 4}, table.head()).ok());
+  EXPECT_TRUE(withRows({1, 2, 3, 4}, linear).ok());
+  for (const std::vector<long>& sizes : std::vector<std::vector<long>>{
+           {1, 4, 4}, {4, 4, 4}, {1, 2, 2}, {1, 1, 2, 2, 4, 4}, {1, 2, 4, 1, 4, 4}, {2, 4, 1}}) {
+    const auto file = withRows(sizes, table.head());
+    ASSERT_FALSE(file.ok());
+    EXPECT_THAT(file.error().text(), HasSubstr("were asked for: rows are missing, or there twice"));
+  }
+  EXPECT_FALSE(withRows({1, 2, 3}, linear).ok());
+  EXPECT_FALSE(withRows({1, 2, 4, 4}, linear).ok());
+  EXPECT_FALSE(withRows({1, 2, 4}, changed(table.head(), "maxBytes 4194304", "maxBytes 4")).ok());
+}
+
+/// nccl-tests rounds sizes down for each rank; one that is too small for all of them moves nothing.
+TEST(ImportNccl, SizesMayBeRoundedDown) {
+  NcclTable table;
+  table.rate = 0.02;
+  std::string head = changed(table.head(), "minBytes 1048576 maxBytes 4194304", "minBytes 64 maxBytes 1024");
+  for (const long bytes : {0, 128, 128, 512, 1024})
+    head += bytes > 0 ? table.row(bytes) : "0 0 float sum -1 5.00 0.00 0.00 0 5.00 0.00 0.00 0\n";
+  const ImportedFile file = imported(head + table.foot());
+  ASSERT_EQ(file.cases.size(), 1u);
+  EXPECT_EQ(valuesOf(file, "collective.bus_bandwidth").size(), 6u);
 }
 
 TEST(ImportNccl, EachRootIsACaseOfItsOwn) {
@@ -179,8 +215,25 @@ TEST(ImportNccl, LinesBesideTheTableAreKeptAndALostProcessIsAnError) {
   for (const std::string line :
        {"mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).",
         "srun: error: node1: task 3: Exited with exit code 1",
-        "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED ***"})
-    EXPECT_EQ(imported(whole + line + "\n").cases.at(0).error, "a process of the job failed: " + line);
+        "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED ***",
+        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+        "[ 1234.5] NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off the bus.",
+        "bash: line 1: 4711 Bus error (core dumped) ./all_reduce_perf -b 2G", "Killed",
+        "timeout: sending signal TERM to command './all_reduce_perf'"})
+    for (const std::string& text :
+         {whole + line + "\n", "{}\n" + whole + line + "\n", changed(whole, "# Out of", line + "\n# Out of")})
+      EXPECT_THAT(imported(text).cases.at(0).error, EndsWith(" reports an error: " + line));
+}
+
+TEST(ImportNccl, NothingUnknownStandsBehindTheTable) {
+  const std::string whole = NcclTable().text();
+  for (const std::string line :
+       {"", "#", "node1:77:77 [0] NCCL INFO comm 0x55 rank 0 nranks 8 - Destroy COMPLETE", "real\t0m12.3s",
+        "[n1:8] 7 more processes have sent help message help-mpi-btl-openib.txt / no device params found"})
+    EXPECT_EQ(imported(whole + line + "\n").cases.at(0).error, "");
+  for (const std::string line : {"the connection was lost", NcclTable().row(4 << 20).c_str()})
+    EXPECT_THAT(imported(whole + line + "\n").cases.at(0).error,
+                StartsWith("a line behind the table is not one of a run that ended well: line 25: "));
 }
 
 TEST(ImportNccl, DamageIsRefusedWithItsPlace) {

@@ -27,6 +27,12 @@ void expectTruncationIsNoticed(const std::string& text, size_t needed) {
   }
 }
 
+std::string firstError(const ImportedFile& file) {
+  for (const ImportedCase& one : file.cases)
+    if (!one.error.empty()) return one.id + ": " + one.error;
+  return "";
+}
+
 TEST(ImportGpuFryer, RatesAreThoseOfMustersStressTest) {
   const ImportedFile file = imported(gpuFryer());
   EXPECT_EQ(file.format, "gpu-fryer");
@@ -53,6 +59,29 @@ TEST(ImportGpuFryer, WhatItLetsPassDoesNotPassHere) {
           .cases.at(0)
           .error,
       HasSubstr("panicked"));
+}
+
+/// A driver's fault, or what the shell says of a process, in the output of any tool.
+TEST(Import, AnErrorLineIsAnErrorInEachTextFormat) {
+  for (const std::string& text : {gpuFryer(), gpuBurn(), mllog()})
+    for (const std::string line : {"NVRM: Xid (PCI:0000:19:00): 79", "Killed", "Bus error (core dumped)"})
+      for (const std::string& damaged : {line + "\n" + text, text + line + "\n"})
+        EXPECT_THAT(imported(damaged).cases.at(0).error, HasSubstr(line)) << damaged;
+  EXPECT_EQ(imported(gpuBurn()).cases.at(0).error, "");
+  EXPECT_THAT(imported(gpuFryer() + "bye\n").cases.at(0).error, HasSubstr("end with the line: bye"));
+}
+
+/// A device that is listed twice was measured twice, and another one not at all.
+TEST(Import, NoDeviceIsListedTwiceOrLeftOut) {
+  EXPECT_THAT(refusal(changed(gpuFryer(), "(0a-2)", "(0a-1)")), HasSubstr("file:2: it lists this GPU twice"));
+  EXPECT_THAT(refusal(changed(nvbandwidthJson(""), "3b:00", "19:00")),
+              HasSubstr("GPU Device list[1]: is a device that the list holds already"));
+  const std::string device = R"({"rank": 0, "hostname": "node1", "device_hex": "0000:19:00"})";
+  EXPECT_THAT(
+      refusal(changed(ncclJson(), "\"devices\": [", "\"devices\": [" + device + ", " + device + ", ")),
+      HasSubstr("config.devices[1]: is a device that the list holds already"));
+  EXPECT_THAT(firstError(imported(superBench("node1", "1", "0", R"(, "gemm-flops/bf16_tc_flops:3": 1)"))),
+              HasSubstr("values of GPU 3, but of 3 GPUs in all"));
 }
 
 TEST(ImportGpuFryer, DamagedFilesAreRefusedWithTheirLine) {
@@ -87,12 +116,6 @@ TEST(ImportSuperBench, NodesAreCasesOfTheirOwn) {
   EXPECT_THAT(file.hosts, ElementsAre("a", "b"));
   EXPECT_EQ(file.ranks, 4);
   EXPECT_EQ(valuesOf(file, "compute.gemm_throughput").at(3).device, "b:gpu1");
-}
-
-std::string firstError(const ImportedFile& file) {
-  for (const ImportedCase& one : file.cases)
-    if (!one.error.empty()) return one.id + ": " + one.error;
-  return "";
 }
 
 /// It exits with 0 whatever its benchmarks returned.
@@ -149,7 +172,7 @@ TEST(ImportMllog, WhatItLetsPassDoesNotPassHere) {
   const std::string stop = mllogLine("run_stop", 1'700'000'600'500, "null", R"(, "status": "success")");
   EXPECT_THAT(firstError(imported(mllog(stop))), HasSubstr("no accuracy was measured"));
   EXPECT_THAT(firstError(imported("RuntimeError: CUDA error: an illegal memory access\n" + mllog())),
-              HasSubstr("line 1: RuntimeError"));
+              HasSubstr("line 1 reports an error: RuntimeError"));
   EXPECT_EQ(firstError(imported(mllogLine("init_start", 1))), "training: the log holds no run_start");
   expectTruncationIsNoticed(mllog(), mllog().size());
 }

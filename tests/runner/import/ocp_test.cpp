@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "tests/runner/import/import_samples.h"
 #include "tests/runner/import/imported_values.h"
 
@@ -117,6 +119,16 @@ TEST(ImportOcp, DamagedStreamsAreRefusedWithTheirLine) {
   EXPECT_THAT(refusal(ocpStream(ocpArtifacts(ocpSeries("\"nan\"")))), HasSubstr("file:5: "));
   EXPECT_THAT(refusal(ocpStream(ocpArtifacts(ocpSeries("1", "3")))),
               HasSubstr("file:7: measurementSeriesEnd.totalCount: is 3; the series has 2"));
+  const auto again = [](const std::string& from, const std::string& to) {
+    std::vector<std::string> twice = ocpSeries();
+    for (const std::string& artifact : ocpSeries("1"))
+      twice.push_back(std::regex_replace(artifact, std::regex("s0"), "s1"));
+    twice[4] = changed(twice[4], from, to);
+    return ocpStream(ocpArtifacts(twice));
+  };
+  EXPECT_THAT(refusal(again("", "")),
+              HasSubstr("file:11: measurementSeriesEnd: is a second value of compute."));
+  EXPECT_EQ(imported(again(R"("repeat": 0)", R"("repeat": 1)")).measurements.size(), 2u);
   EXPECT_THAT(refusal(ocpStream({kOcpStart, kOcpEnd, kOcpStart})),
               HasSubstr("file:4: testRunStart: is outside of the one run"));
   EXPECT_THAT(refusal(ocpStream({kOcpStart, ocpDiagnosis("PASS")})),
