@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "runner/core/text.h"
 #include "runner/kube/record_log.h"
 
@@ -52,10 +50,13 @@ Result<std::string> recordOf(const Submission& run, const PodInfo& pod) {
   return std::move(record.text);
 }
 
-/// Whether a pod says more of its node than the result that is kept.
+/// Whether a pod says more of its node than the result that is kept. A log without its record is read again
+/// while its pod is there, but an exit code that was seen is only replaced by a worse one.
 bool isNew(const PodInfo& pod, const NodeResult& kept) {
   if (pod.round != kept.round) return pod.round > kept.round;
-  return !kept.pod.empty() && pod.name != kept.pod && weight(pod.exitCode) > weight(kept.exitCode);
+  const bool worse = weight(pod.exitCode) > weight(kept.exitCode);
+  if (pod.name != kept.pod) return !kept.pod.empty() && worse;
+  return !kept.problem.empty() && (worse || kept.exitCode < 0 || pod.exitCode == kept.exitCode);
 }
 
 }  // namespace
@@ -72,30 +73,23 @@ Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, co
       const NodeResult earlier = result;
       result = {pod->second->name, pod->second->round, pod->second->exitCode,
                 record.ok() ? std::string() : join({record.error().message, pod->second->why}, "; ")};
-      // A log that cannot be read now may be readable later.
-      if (record.ok() || record.error().code == ErrorCode::kProtocol) {
-        // Where a resume was killed before it did so.
-        if (!earlier.pod.empty() && earlier.round < result.round)
-          MUSTER_CHECK_OK(run.setAside(node, earlier.round));
-        MUSTER_CHECK_OK(run.keep(node, result, record.ok() ? *record : std::string()));
-      }
+      // Where a resume was killed before it did so.
+      if (!earlier.pod.empty() && earlier.round < result.round)
+        MUSTER_CHECK_OK(run.setAside(node, earlier.round));
+      MUSTER_CHECK_OK(run.keep(node, result, record.ok() ? *record : std::string()));
     }
     if (!result.pod.empty()) results[node] = std::move(result);
   }
   return results;
 }
 
-std::string expectText(const std::vector<NodeJob>& nodes) {
+std::string expectText(const std::vector<NodeJob>& nodes, const Nodes& known) {
   std::string text;
   for (const NodeJob& node : nodes) {
-    text += node.node;
-    if (node.state != NodeState::kAccepted && node.state != NodeState::kRejected &&
-        node.state != NodeState::kIncomplete) {
-      std::string why = printable(node.detail, 300);
-      std::replace(why.begin(), why.end(), '#', ' ');  // begins a comment there
-      text += fmt::format(" down {}: {}", nodeStateName(node.state), why);
-    }
-    text += '\n';
+    const bool judged = node.state == NodeState::kAccepted || node.state == NodeState::kRejected ||
+                        node.state == NodeState::kIncomplete;
+    const std::string why = judged ? "" : unavailable(known, node.node);
+    text += node.node + (why.empty() ? "" : " down " + why) + '\n';
   }
   return text;
 }

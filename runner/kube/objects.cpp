@@ -154,6 +154,11 @@ std::string NodeInfo::unavailable() const {
   return ready ? "" : "NotReady";
 }
 
+std::string unavailable(const Nodes& known, const std::string& name) {
+  const auto found = known.find(name);
+  return found == known.end() ? "Kubernetes has no such node" : found->second.unavailable();
+}
+
 bool NodeInfo::controlPlane() const {
   return labels.count("node-role.kubernetes.io/control-plane") > 0;
 }

@@ -36,6 +36,8 @@ struct NodeInfo {
   [[nodiscard]] bool controlPlane() const;
 };
 using Nodes = std::map<std::string, NodeInfo>;
+/// Why the node of this name can run nothing now; empty if it can.
+std::string unavailable(const Nodes& known, const std::string& name);
 
 struct PodInfo {
   std::string name;

@@ -39,9 +39,7 @@ NodeJob withoutPod(const std::string& node, const Snapshot& seen) {
     return {node, NodeState::kLost,
             fmt::format("job {} ended without a pod: {}", job->name,
                         job->failure.empty() ? "its pod was removed" : printable(job->failure, 300))};
-  const auto found = seen.nodes.find(node);
-  if (found == seen.nodes.end()) return {node, NodeState::kMissing, "Kubernetes has no such node"};
-  const std::string why = found->second.unavailable();
+  const std::string why = unavailable(seen.nodes, node);
   return {node, NodeState::kMissing, why.empty() ? "no pod of this run reached it" : why};
 }
 

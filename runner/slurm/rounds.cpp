@@ -3,11 +3,14 @@
 #include "runner/slurm/rounds.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "runner/core/print.h"
@@ -15,6 +18,7 @@
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/progress.h"
 #include "runner/slurm/room.h"
+#include "runner/system/run_store.h"
 
 namespace muster::slurm {
 namespace {
@@ -238,12 +242,105 @@ Status fillGaps(const RunStore& run, const std::vector<SubmittedJob>& jobs, int 
 
 }  // namespace
 
+Result<std::set<std::string>> takeStrays(const RunStore& run) {
+  MUSTER_TRY(const auto submitted, run.jobs());
+  MUSTER_TRY(std::vector<JobInfo> jobs, readJobs());
+  std::set<std::string> known = jobNumbers(submitted), taken, live, useless;
+  if (const char* own = std::getenv("SLURM_JOB_ID"); own != nullptr) known.insert(own);  // the fleet job
+  std::erase_if(jobs, [&](const JobInfo& job) {
+    return known.contains(job.job) || job.comment != run.submission().id ||
+           job.user != static_cast<int64_t>(geteuid());
+  });
+  for (const JobInfo& job : jobs) {
+    if (!contains(run.submission().nodes, job.nodes) || readClaim(run.claim(job.nodes)) != job.number)
+      continue;
+    const bool pinned = job.id == job.number;
+    if (taken.insert(job.job).second)
+      MUSTER_CHECK_OK(run.append({pinned ? JobKind::kPinned : JobKind::kArray, job.job, lastRound(submitted),
+                                  pinned ? std::vector{job.nodes} : std::vector<std::string>()}));
+  }
+  for (const JobInfo& job : jobs)
+    if (job.live()) (taken.contains(job.job) ? live : useless).insert(job.job);
+  MUSTER_CHECK_OK(cancel(useless));
+  return live;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The greatest N of all NAME.N in the directory, by NAME.
+std::map<std::string, int> newestAttempts(const fs::path& folder) {
+  std::map<std::string, int> newest;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const size_t dot = std::min(name.rfind('.'), name.size() - 1);
+    int n = 0;
+    if (std::from_chars(name.data() + dot + 1, name.data() + name.size(), n).ec == std::errc())
+      newest[name.substr(0, dot)] = std::max(newest[name.substr(0, dot)], n);
+  }
+  return newest;
+}
+
+/// Moves `parts`, names in the directory `from`, to where they were; nothing where one of them has been made
+/// anew.
+Status moveBack(const fs::path& from, const std::vector<std::pair<const char*, fs::path>>& parts) {
+  std::error_code error;
+  for (const auto& [name, to] : parts)
+    if (fs::exists(from / name, error) && fs::exists(to, error)) return {};
+  for (const auto& [name, to] : parts)
+    MUSTER_CHECK_OK(moveInto(to.parent_path(), {{from / name, to.filename().c_str()}}));
+  fs::remove(from, error);
+  return {};
+}
+
+}  // namespace
+
+int nextRound(const RunStore& run, const std::vector<SubmittedJob>& jobs) {
+  int round = lastRound(jobs) + 1;
+  for (const fs::path& folder : {run.folder() / "attempts", run.folder() / "attempts" / "nodes"})
+    for (const auto& [name, n] : newestAttempts(folder)) round = std::max(round, n + 2);
+  return round;
+}
+
+Status putBack(const RunStore& run) {
+  MUSTER_TRY(const auto jobs, run.jobs());
+  const fs::path &folder = run.folder(), attempts = folder / "attempts";
+  for (const auto& [node, n] : newestAttempts(attempts / "nodes")) {
+    if (!contains(run.submission().nodes, node) || wasPinned(jobs, node, n + 1)) continue;
+    // The claim is set aside last, so it comes back first.
+    MUSTER_CHECK_OK(
+        moveBack(attempts / "nodes" / fmt::format("{}.{}", node, n),
+                 {{"claim", run.claim(node)}, {"exit", run.exit(node)}, {"run", run.nodeFolder(node)}}));
+  }
+  for (const auto& [name, n] : newestAttempts(attempts)) {
+    const fs::path from = attempts / fmt::format("{}.{}", name, n);
+    if (name == "cluster" && !hasJob(jobs, JobKind::kCluster, n + 1))
+      MUSTER_CHECK_OK(moveBack(from, {{"exit", folder / "cluster.exit"},
+                                      {"exits", folder / "cluster_exits"},
+                                      {"run", folder / "records" / "cluster"}}));
+    if (name == "fleet" && n >= lastRound(jobs))
+      MUSTER_CHECK_OK(moveBack(from, {{"fleet", folder / "fleet"}, {"fleet.exit", folder / "fleet.exit"}}));
+  }
+  return {};
+}
+
 Result<bool> fillRound(const RunStore& run) {
+  MUSTER_TRY(const auto strays, takeStrays(run));
   MUSTER_TRY(const auto jobs, run.jobs());
   MUSTER_TRY(const Nodes known, readNodes(run.submission().jobs.partition));
   MUSTER_CHECK_OK(checkKnown(run, known));
   MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", expectText(run, known)));
   const int round = lastRound(jobs);
+  if (!strays.empty()) {
+    Batch batch(run, round, jobs);
+    const Status sent =
+        batch.send({{JobKind::kFleet, "", round, {}, 1}, {after({strays.begin(), strays.end()})}});
+    if (!sent.ok()) return batch.takeBack(sent.error());
+    return true;
+  }
   std::vector<std::string> open;
   if (run.submission().nodeStages) {
     open = gaps(run, known);

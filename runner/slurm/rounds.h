@@ -4,6 +4,7 @@
 // steps.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,17 @@ std::string expectText(const RunStore& run, const Nodes& known);
 
 /// Begins another round for `nodes`, each with a job pinned to it: all or nothing, as above.
 Status beginRound(const RunStore& run, const std::vector<std::string>& nodes, int round);
+
+/// Jobs of this run that it does not list, because `sbatch` could not tell their numbers: one that has
+/// claimed its node is listed from now on, any other is cancelled. Returns those listed ones that still run.
+Result<std::set<std::string>> takeStrays(const RunStore& run);
+
+/// Puts back what was set aside for a round in which no job was submitted for it: Slurm refused it, or
+/// whoever submitted was killed. What another job has claimed since stays as it is.
+Status putBack(const RunStore& run);
+
+/// The number of a round that begins now: beyond the last one, and nothing was set aside for it before.
+int nextRound(const RunStore& run, const std::vector<SubmittedJob>& jobs);
 
 /// What the fleet job does first: submits what is missing in this round, and a fleet job after it. False when
 /// there is nothing left to submit. kTimeout when Slurm takes no more jobs yet, or does not answer: try

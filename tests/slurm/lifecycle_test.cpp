@@ -99,7 +99,28 @@ TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
   // After a repair it runs again when asked for, and what it had is kept.
   const ProcessResult repaired = slurm().muster({"resume", run.string(), "--rejected", "--wait"});
   EXPECT_THAT(repaired.out, HasSubstr("retesting 1 nodes with the plan: node1\n"));
-  EXPECT_TRUE(fs::exists(run / "attempts" / "nodes" / "node1.1" / "run" / "record.json"));
+  EXPECT_TRUE(fs::exists(run / "attempts" / "nodes" / "node1.0" / "run" / "record.json"));
+}
+
+TEST_F(SlurmResume, ARoundThatDoesNotBeginTakesNoVerdictAway) {
+  const fs::path run = newRun(), bin = slurm().shared() / "no-sbatch";
+  EXPECT_EQ(submitSick(run, {1}, "node[1-2]").exitCode, 1);
+  const std::string path = std::getenv("PATH");
+  fs::create_directories(bin);
+  for (const char* instead : {"echo 'sbatch: error: Invalid account' >&2; exit 1", "kill -KILL $PPID"}) {
+    std::ofstream(bin / "sbatch") << "#!/bin/sh\n" << instead << "\n";
+    fs::permissions(bin / "sbatch", fs::perms(0755));
+    EXPECT_NE(slurm()
+                  .muster({"resume", run.string(), "--rejected"}, 150, {{"PATH", bin.string() + ":" + path}})
+                  .exitCode,
+              0);
+    if (std::string_view(instead).starts_with("kill")) {  // the next one puts the verdict back
+      EXPECT_THAT(slurm().muster({"resume", run.string()}).out, HasSubstr("no node to retest"));
+    }
+    EXPECT_THAT(slurm().muster({"status", run.string()}).out, ContainsRegex("node1 +rejected"));
+    EXPECT_THAT(slurm().muster({"drain", run.string(), "--dry-run"}).out,
+                HasSubstr("node1: would be drained: muster: "));
+  }
 }
 
 TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
@@ -466,6 +487,7 @@ TEST_F(SlurmResume, SaysThatThereIsNoFleetReportWhereTheFleetJobCouldNotStart) {
   ASSERT_NE(script.find("\nmuster="), std::string::npos);
   script.replace(script.find("\nmuster="), 8, "\nmuster=/nowhere");
   std::ofstream(run / "scripts" / "fleet.sbatch") << script;
+  fs::remove(run / "fleet.exit");  // a report that stands would stay
   const ProcessResult result = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   EXPECT_THAT(

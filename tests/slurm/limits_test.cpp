@@ -125,6 +125,34 @@ TEST_F(SlurmLimits, PinsAsManyJobsAsSlurmTakesAndTheOthersAfterThem) {
   EXPECT_THAT(logs, HasSubstr("1 of these were submitted: submitting the pinned job: "));
 }
 
+TEST_F(SlurmLimits, FindsAJobThatSlurmTookThoughSbatchTimedOut) {
+  // One node at a time leaves gaps; of the jobs pinned to them, the second one is taken without a word.
+  const fs::path run = newRun(), bin = slurm().shared() / "late-sbatch";
+  fs::create_directories(bin);
+  const std::string path = std::getenv("PATH");
+  for (const char* more : {"", "--hold"}) {  // it has claimed its node by then, or waits
+    const fs::path each = run.string() + more, mark = each.string() + ".pinned";
+    std::ofstream(bin / "sbatch") << fmt::format(
+        "#!/bin/sh\nreal=$(PATH='{0}'; command -v sbatch)\ncase \"$*\" in *--nodelist=*)\n"
+        "  echo x >>'{1}'\n  if [ $(wc -l <'{1}') = 2 ]; then\n    \"$real\" {2} \"$@\" >/dev/null\n"
+        "    echo 'sbatch: error: Socket timed out on send/recv operation' >&2\n    exit 1\n  fi ;;\nesac\n"
+        "exec \"$real\" \"$@\"\n",
+        path, mark.string(), more);
+    fs::permissions(bin / "sbatch", fs::perms(0755));
+    const ProcessResult result =
+        slurm().muster({"submit", quickPlan().string(), "--nodes", "node[1-4]", "--out", each.string(),
+                        "--same-machine", "--simulate", healthy(), "--at-once", "1", "--wait"},
+                       200, {{"PATH", bin.string() + ":" + path}});
+    EXPECT_EQ(result.exitCode, 0) << more << result.out << result.err;
+    std::string logs;
+    for (const auto& log : fs::directory_iterator(each / "logs")) logs += readWhole(log.path());
+    EXPECT_THAT(logs, HasSubstr("1 of these were submitted: submitting the pinned job: ")) << more;
+    EXPECT_THAT(logs, HasSubstr("Socket timed out")) << more;
+    EXPECT_THAT(recorded(each), ElementsAre("node1", "node2", "node3", "node4"));
+    EXPECT_TRUE(within(30, [] { return queue().empty(); })) << more << queue();
+  }
+}
+
 TEST_F(SlurmLimits, SaysThatTheControllerIsAwayAndLeavesNothing) {
   slurm().stopController();
   const fs::path run = newRun();

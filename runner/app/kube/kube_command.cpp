@@ -19,6 +19,7 @@
 #include "runner/judge/exit_code.h"
 #include "runner/kube/collect.h"
 #include "runner/record/record_mac.h"
+#include "runner/slurm/node_names.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -104,7 +105,13 @@ Result<int> kubeCollect(const kube::RunStore& run) {
   MUSTER_TRY(const kube::Snapshot seen, kube::look(run.submission()));
   MUSTER_TRY(const auto nodes, progressNow(run, seen));
   show(nodes);
-  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", kube::expectText(nodes)));
+  std::vector<std::string> lost;
+  for (const NodeJob& node : nodes)
+    if (node.state == NodeState::kLost) lost.push_back(node.node);
+  if (!lost.empty())
+    printText("lost the results of {} of {} nodes ({}); retest them with: muster k8s resume {}\n",
+              lost.size(), nodes.size(), slurm::shortList(lost), shellQuote(run.folder().string()));
+  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", kube::expectText(nodes, seen.nodes)));
   MUSTER_CHECK_OK(writeAllPages(run));
   MUSTER_TRY(const FleetCommandOptions options, parseFleetOptions(fleetArguments(run)));
   return fleetCommand(options);

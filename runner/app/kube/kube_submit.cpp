@@ -102,8 +102,7 @@ Status beginRun(const kube::RunStore& run, const KubeOptions& o, const Plan& pla
 std::vector<std::string> availableOf(const std::vector<std::string>& nodes, const kube::Nodes& known) {
   std::vector<std::string> available;
   for (const std::string& name : nodes) {
-    const auto node = known.find(name);
-    const std::string why = node == known.end() ? "Kubernetes has no such node" : node->second.unavailable();
+    const std::string why = kube::unavailable(known, name);
     if (why.empty())
       available.push_back(name);
     else

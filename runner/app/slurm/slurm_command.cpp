@@ -162,17 +162,19 @@ Result<int> slurmResume(const SlurmOptions& o) {
   MUSTER_TRY(slurm::RunStore run, openOwnRun(o.run));
   {
     MUSTER_TRY(const Fd lock, run.lock());
+    MUSTER_TRY(const auto strays, slurm::takeStrays(run));
     MUSTER_TRY(const auto submitted, run.jobs());
     MUSTER_TRY(const uid_t owner, run.owner());
     MUSTER_TRY(const auto jobs, slurm::readJobs(slurm::jobNumbers(submitted), owner));
-    if (slurm::anyLive(jobs))
+    if (!strays.empty() || slurm::anyLive(jobs))
       return Error{ErrorCode::kUsage,
                    "jobs of this run are still pending or running; see `muster slurm status`, and resume "
                    "when they have ended",
                    run.folder().string()};
+    MUSTER_CHECK_OK(slurm::putBack(run));  // where a resume was killed
     MUSTER_TRY(const slurm::Nodes known, slurm::readNodes(run.submission().jobs.partition));
     MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, jobs, known));
-    const int round = slurm::lastRound(submitted) + 1;
+    const int round = slurm::nextRound(run, submitted);
     const bool onlyCluster = !run.submission().nodeStages;
     std::set<std::string> byFleet;
     if (o.rejectedToo) {
@@ -200,10 +202,16 @@ Result<int> slurmResume(const SlurmOptions& o) {
       return o.wait ? slurmWait(run) : Result<int>(kExitAccepted);
     }
     if (o.jobs.mostJobs > 0) MUSTER_CHECK_OK(run.limitJobs(o.jobs.mostJobs));
-    if (!onlyCluster)
-      for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
-    MUSTER_CHECK_OK(prepareRound(run, round, clusterAgain));
-    MUSTER_CHECK_OK(slurm::beginRound(run, again, round));
+    const auto begin = [&]() -> Status {
+      if (!onlyCluster)
+        for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
+      MUSTER_CHECK_OK(prepareRound(run, round, clusterAgain));
+      return slurm::beginRound(run, again, round);
+    };
+    if (const Status begun = begin(); !begun.ok()) {
+      MUSTER_CHECK_OK(slurm::putBack(run));
+      return begun.error();
+    }
     printText("run {}: retesting {} nodes with the {}{}{}\n", run.folder().string(), again.size(),
               onlyCluster ? "cluster stages" : "plan", again.empty() ? "" : ": ", slurm::shortList(again));
     std::fflush(stdout);

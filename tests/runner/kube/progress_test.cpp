@@ -89,12 +89,19 @@ TEST(KubeProgress, ANodeWithoutAJobIsMissingAndTheReasonIsNamed) {
   for (const char* node : {"a", "b", "c"}) EXPECT_EQ(world.of(node).state, NodeState::kMissing);
 }
 
-TEST(KubeProgress, TheFleetIsToldOfEveryNode) {
-  World world({"a", "b"});
-  world.results["a"] = {"pod", 1, 0, ""};
-  world.pod("b", "Pending").why = "Bad # comment\nline";
-  EXPECT_EQ(expectText(progressOf(world.run, world.results, world.seen)),
-            "a\nb down waiting: pod-b: Bad   comment\\nline\n");
+TEST(KubeProgress, TheFleetIsToldOfEveryNodeAndOnlyOfBrokenOnesThatTheyAreDown) {
+  World world({"accepted", "waiting", "lost", "gone", "cordoned", "broken"});
+  world.results["accepted"] = {"pod", 1, 0, ""};
+  world.seen.nodes["accepted"].ready = false;  // it went down after its verdict
+  world.pod("waiting", "Pending").why = "Bad # comment\nline";
+  world.results["lost"] = {"pod", 1, 0, "the pod's log ends within its record"};
+  world.seen.nodes.erase("gone");
+  world.seen.nodes["cordoned"].cordoned = true;
+  world.results["broken"] = {"pod", 1, -1, "its container did not run to its end"};
+  world.seen.nodes["broken"].ready = false;
+  EXPECT_EQ(expectText(progressOf(world.run, world.results, world.seen), world.seen.nodes),
+            "accepted\nwaiting\nlost\ngone down Kubernetes has no such node\ncordoned down cordoned\n"
+            "broken down NotReady\n");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "runner/slurm/batch.h"
+#include "runner/slurm/rounds.h"
 #include "runner/slurm/scheduler.h"
 #include "runner/slurm/witness.h"
 #include "tests/support/process.h"
@@ -167,6 +167,33 @@ TEST_F(ForgedText, CancelsNoJobOfAnotherUserAndNoneFromBefore) {
   ASSERT_TRUE(batch.sendFleet().ok());
   const Error error = batch.takeBack(Error{ErrorCode::kUsage, "refused", ""});
   EXPECT_EQ(said("cancelled"), "--quiet 11 8\n") << error.text();
+}
+
+/// sbatch may fail though Slurm has the job: it is the run's if it has claimed its node.
+TEST_F(ForgedText, TakesAJobThatClaimedItsNodeAndCancelsWhatElseIsNotListed) {
+  const auto user = static_cast<int64_t>(geteuid());
+  ASSERT_TRUE(run().append({JobKind::kArray, "4", 1, {}, 1}).ok());
+  const std::string others = job(4, "RUNNING", user, "n1", 0, kId) + job(6, "PENDING", kMallory, "", 0, kId) +
+                             job(7, "RUNNING", kMallory, "n2", 0, kId) +
+                             job(12, "PENDING", user, "", 0, "plan-2");
+  tool("scancel", "#!/bin/sh\necho \"$@\" >>" + (folder() / "cancelled").string() + "\n");
+  tool("squeue",
+       kSqueue + others + job(9, "RUNNING", user, "n2", 0, kId) + job(10, "PENDING", user, "", 0, kId));
+  put("claims/n2", "7 of mallory's\n");
+  EXPECT_THAT(*takeStrays(run()), ::testing::IsEmpty());
+  EXPECT_EQ(said("cancelled"), "--quiet 10 9\n");
+  EXPECT_EQ(run().jobs()->size(), 1u);
+
+  put("claims/n2", "9 now\n");
+  for (const char* state : {"RUNNING", "COMPLETED"}) {
+    tool("squeue", kSqueue + others + job(9, state, user, "n2", 0, kId));
+    EXPECT_EQ(takeStrays(run())->size(), state[0] == 'R' ? 1u : 0u) << state;
+    ASSERT_EQ(run().jobs()->size(), 2u) << "listed once";
+    EXPECT_EQ(run().jobs()->back().kind, JobKind::kPinned);
+    EXPECT_EQ(run().jobs()->back().round, 1);
+    EXPECT_THAT(run().jobs()->back().nodes, ElementsAre("n2"));
+  }
+  EXPECT_EQ(said("cancelled"), "--quiet 10 9\n");
 }
 
 TEST_F(ForgedText, WhatSlurmRunsIsTheTextThatWasReadNotAPath) {
