@@ -53,7 +53,7 @@ Status ClusterLink::serve() {
   server.token = options().token;
   server.limits = StoreLimits::forNodes(static_cast<size_t>(options().nodeCount));
   auto started = options().world->serve(server);
-  if (!started.ok() && started.error().code == ErrorCode::kUsage && !server.token.empty()) {
+  if (!started.ok() && started.error().code == ErrorCode::kNotFound && !server.token.empty()) {
     server.bind = "";  // a name that only the other nodes know
     started = options().world->serve(server);
   }

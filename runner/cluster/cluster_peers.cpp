@@ -165,9 +165,11 @@ std::string ClusterPeers::identityProblem(int rank, bool theyLead) const {
     if (other == value) continue;
     const std::string me = name(options_.nodeRank);
     const std::string shown = namesParts(other) ? "another value" : printable(other, 100);
-    return fmt::format("{} has {} {}, and {} has {}; all nodes of a run must have the same",
-                       theyLead ? me : theirName, what, theyLead ? printable(value, 100) : shown,
-                       theyLead ? theirName : me, theyLead ? shown : printable(value, 100));
+    return fmt::format(
+        "{} has {} {}, and {} has {}; all nodes of a run must have the same{}", theyLead ? me : theirName,
+        what, theyLead ? printable(value, 100) : shown, theyLead ? theirName : me,
+        theyLead ? shown : printable(value, 100),
+        what == "nodes" ? " number of nodes: correct --nnodes, or what the launcher states" : "");
   }
   return "";
 }

@@ -129,8 +129,10 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
   const size_t count = missing.size();
   if (count > kMostMissing) missing.resize(kMostMissing);
   return {
-      {"error", fmt::format("{} of {} nodes did not arrive: {}{}; look at their runs, or start them", count,
-                            answers.size(), join(missing, ", "), count > kMostMissing ? " and more" : "")}};
+      {"error", fmt::format("{} of {} nodes did not arrive: {}{}; look at their runs, or start them; if the "
+                            "run has fewer than {} nodes, correct --nnodes",
+                            count, answers.size(), join(missing, ", "),
+                            count > kMostMissing ? " and more" : "", answers.size())}};
 }
 
 ClusterEntry ClusterStage::enter(int localSize) {

@@ -65,7 +65,7 @@ std::string turnedAway(const StoreCounts& now, const StoreCounts& earlier = {});
 /// A running server: one thread of its own. A connection that breaks a limit is closed; the others go on.
 class StoreServer {
  public:
-  /// kUsage for a token that checkToken() refuses, kIo when the port cannot be bound (names it and why) or
+  /// kUsage for a token that checkToken() refuses; when the port cannot be bound as listenOn() says; kIo
   /// when this process may not open as many files as the limits need (names the number).
   static Result<std::unique_ptr<StoreServer>> start(const StoreServerOptions& options);
   /// A store that only connect() leads to.

@@ -329,8 +329,11 @@ TEST_F(Attest, RefutesNoHealthyKindOfRun) {
   ASSERT_EQ(simulate("h100x8-healthy", "only", {"--only", "gemm"}).exitCode, 3);
   const auto unknown = dir_.write("unknown.toml", std::string("allow_unknown_sku = true\n") + kPlan).string();
   ASSERT_EQ(simulate("h100x8-unknown-sku", "unknown", {}, unknown).exitCode, 0);
+  copyIncluded("skus", dir_.path());
+  std::string site = readWhole(plan("skus/h100-sxm5-80gb.toml"));
+  site.replace(site.find("\"h100-sxm5-80gb\""), 16, "\"site\"");
   ASSERT_EQ(runMuster({"judge", made("healthy") + "/record.json", "--out", made("judged"), "--sku",
-                       plan("skus/h200-sxm.toml")})
+                       dir_.write("site.toml", site).string()})
                 .exitCode,
             0);
   ASSERT_EQ(runMuster({"redact", made("healthy") + "/record.json", "--out", made("redacted"), "--map",

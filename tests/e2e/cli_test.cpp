@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line: help that teaches, lists, judging and rendering records again, the event stream,
 // completion.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 #include "tests/e2e/muster.h"
+#include "tests/runner/import/import_samples.h"
 
 namespace muster::testing {
 namespace {
@@ -94,6 +96,60 @@ TEST_F(JudgeAgain, GivesTheSameOutcomeUnderTheSameProfile) {
   const auto third = runMuster({"judge", out() + "-again/record.json", "--out", out() + "-third"});
   EXPECT_EQ(third.exitCode, 0) << third.err;
   EXPECT_EQ(recordIn(out() + "-third").rejudged.size(), 2u);
+}
+
+/// A run would count these devices as not of the profile: other limits do not let them pass.
+TEST_F(JudgeAgain, RefusesTheProfileOfOtherDevices) {
+  for (const char* other : {"a100-sxm4-80gb", "h200-sxm", "host"}) {
+    const auto result = runMuster({"judge", record(), "--sku", plan("skus/" + std::string(other) + ".toml")});
+    EXPECT_EQ(result.exitCode, 2) << result.out;
+    EXPECT_THAT(result.err, ::testing::HasSubstr("is not a " + std::string(other) + ": "));
+  }
+}
+
+/// Imported results have no inventory: what the profile says of a node's devices holds for them all the same.
+TEST(JudgeImported, GivesWhatTheImportGaveUnderTheSameProfile) {
+  TempDir dir;
+  copyIncluded("skus", dir.path());
+  const auto profile = dir.write("p.toml", readWhole(plan("skus/h100-sxm5-80gb.toml")) + R"(
+[[expect]]
+metric = "collective.large_message_bus_bandwidth"
+cv_max = "5%"
+source = "a test"
+remedy = "none"
+[[expect]]
+metric = "collective.large_message_bus_bandwidth"
+where = { nodes = "2" }
+of_peak = "50%"
+source = "a test"
+remedy = "none"
+)");
+  const auto table = [](int ranks, double rate, int hosts) {
+    NcclTable made;
+    made.fewest = 2l << 30;
+    made.ranks = ranks;
+    made.rate = rate;
+    std::string text = made.text();
+    size_t at = 0;
+    for (int rank = 0; rank < ranks && (at = text.find("on      node1", at + 1)) != text.npos; ++rank)
+      if (hosts == 2 && rank % 2 == 1) text[at + 12] = '2';
+    return text;
+  };
+  for (const auto& [ranks, rate, hosts, exitCode] : {std::tuple(8, 300.0, 1, 0),
+                                                     {8, 250.0, 1, 1},
+                                                     {7, 300.0, 1, 1},
+                                                     {8, 300.0, 2, 1},
+                                                     {16, 200.0, 2, 0}}) {
+    const std::string run = (dir.path() / fmt::format("run-{}-{}-{}", ranks, rate, hosts)).string();
+    const auto imported = runMuster({"import", dir.write("t.txt", table(ranks, rate, hosts)).string(),
+                                     "--sku", profile.string(), "--out", run});
+    EXPECT_EQ(imported.exitCode, exitCode) << run << imported.out << imported.err;
+    const auto judged =
+        runMuster({"judge", run + "/record.json", "--sku", profile.string(), "--out", run + "-again"});
+    EXPECT_EQ(judged.exitCode, exitCode) << run << judged.out << judged.err;
+    EXPECT_EQ(recordIn(run + "-again").accounting.counts, recordIn(run).accounting.counts) << judged.out;
+    EXPECT_EQ(recordIn(run + "-again").peaks, recordIn(run).peaks) << run;
+  }
 }
 
 TEST_F(JudgeAgain, RejectsUnderAHarderProfile) {

@@ -113,6 +113,40 @@ TEST_F(History, ComparesWithWhatMeasuredTheSame) {
   EXPECT_EQ(both("before", "after").exitCode, 1) << "of what was accepted one part is gone";
 }
 
+/// A run that found no device measured nothing, so it is like no other one: the newest of its node counts.
+TEST_F(History, AnAcceptedRunDoesNotHideANewerOneWithoutDevices) {
+  const auto put = [&](const std::string& made, const std::string& to, double days) {
+    Record record = readRecord(made + "/record.json").value();
+    record.started += days * 86400;
+    record.finished += days * 86400;
+    for (StageRecord& stage : record.stages) stage.started += days * 86400;
+    record.runId = runIdOf(record.node, record.started);
+    fs::create_directories(dir_.path() / to);
+    EXPECT_TRUE(writeRecord(recordText(record), dir_.path() / to / "record.json").ok());
+  };
+  const std::string good = run("h100x8-healthy", 1);
+  std::string text = readFile(dir_.path() / "h100x8-healthy.toml").value();
+  for (int device = 0; device < 8; ++device)
+    text += fmt::format("[[fault]]\nkind = \"missing\"\ndevice = {}\n", device);
+  const std::string none = (dir_.path() / "none").string();
+  EXPECT_EQ(runMuster({"run", plan("node-quick.toml"), "--set", "sku=h100-sxm5-80gb", "--simulate",
+                       writeScenario(dir_.path() / "none.toml", text).string(), "--out", none})
+                .exitCode,
+            1);
+  put(good, "before/good", -3);
+  put(good, "broken/good", -2), put(none, "broken/none", -1);
+  put(good, "fixed/good", -1), put(none, "fixed/none", -2);
+  const auto compare = [&](const std::string& after) {
+    return runMuster({"compare", (dir_.path() / "before").string(), (dir_.path() / after).string()});
+  };
+  const auto broken = compare("broken");
+  EXPECT_EQ(broken.exitCode, 1) << broken.out << broken.err;
+  EXPECT_THAT(broken.out, HasSubstr("Only after: a run of"));
+  EXPECT_THAT(broken.out, HasSubstr(", rejected)"));
+  const auto fixed = compare("fixed");
+  EXPECT_EQ(fixed.exitCode, 0) << fixed.out << fixed.err;
+}
+
 TEST_F(History, WarnsOfADateThatAClockMayHaveGotWrong) {
   const std::string now = run("h100x8-healthy", 1);
   const auto dated = [&](double days) {

@@ -37,6 +37,18 @@ Result<history::Run*> findAlike(history::Store& store, std::vector<history::Run>
   return nullptr;
 }
 
+/// A run that measured nothing, as one that found no device, is like no other one: it counts only where the
+/// node has no newer run.
+Status dropOldEmpty(history::Store& store, std::vector<history::Run>& runs) {
+  double newest = 0;
+  for (const history::Run& run : runs) newest = std::max(newest, run.started);
+  for (size_t i = runs.size(); i-- > 0;) {
+    MUSTER_TRY(const auto points, store.pointsOf(runs[i]));
+    if (points.empty() && runs[i].started < newest) runs.erase(runs.begin() + static_cast<ptrdiff_t>(i));
+  }
+  return {};
+}
+
 /// Reads all records at `path` into the store; of several of one node that measured the same the newest
 /// counts.
 Result<Runs> readInto(history::Store& store, const fs::path& path) {
@@ -60,6 +72,7 @@ Result<Runs> readInto(history::Store& store, const fs::path& path) {
     else if (alike->started < run.started)
       *alike = std::move(run);
   }
+  for (auto& [node, all] : runs) MUSTER_CHECK_OK(dropOldEmpty(store, all));
   return runs;
 }
 
@@ -70,7 +83,12 @@ struct Sides {
   Runs before, after;
   std::vector<Pair> pairs;  ///< of the nodes on both sides; of two single records those, whatever their nodes
   std::vector<history::Run> onlyBefore, onlyAfter;
+  bool newlyFailed = false;  ///< an accepted node has a run in `onlyAfter` that is not accepted
 };
+
+bool isAccepted(const history::Run& run) {
+  return run.acceptance == Acceptance::kAccepted;
+}
 
 /// The runs of one node, or of two where each side has one.
 Status pairRuns(history::Store& store, const std::vector<history::Run>& before,
@@ -89,6 +107,9 @@ Status pairRuns(history::Store& store, const std::vector<history::Run>& before,
     after.erase(after.begin() + (alike - after.data()));
   }
   sides.onlyAfter.insert(sides.onlyAfter.end(), after.begin(), after.end());
+  if (std::any_of(before.begin(), before.end(), isAccepted) &&
+      !std::all_of(after.begin(), after.end(), isAccepted))
+    sides.newlyFailed = true;
   return {};
 }
 
@@ -105,12 +126,13 @@ Status pairUp(history::Store& store, Sides& sides) {
   return {};
 }
 
-/// Which runs have no partner: by their nodes, and of a node that is on both sides by the plan, too.
+/// Which runs have no partner: by their nodes, and of a node that is on both sides by plan and verdict, too.
 std::vector<std::string> namesOf(const std::vector<history::Run>& runs, const Sides& sides) {
   std::set<std::string> names;
   for (const history::Run& run : runs)
     names.insert(sides.before.contains(run.node) && sides.after.contains(run.node)
-                     ? fmt::format("a run of {} (plan {})", run.node, printable(run.plan, 80))
+                     ? fmt::format("a run of {} (plan {}, {})", run.node, printable(run.plan, 80),
+                                   nameOf(run.acceptance))
                      : run.node);
   return {names.begin(), names.end()};
 }
@@ -157,7 +179,7 @@ Result<Compared> compareAll(history::Store& store, const Sides& sides) {
 }
 
 bool isLost(const Pair& pair) {
-  return pair.first.acceptance == Acceptance::kAccepted && pair.second.acceptance != Acceptance::kAccepted;
+  return isAccepted(pair.first) && !isAccepted(pair.second);
 }
 
 std::string nodesText(const std::set<std::string>& nodes) {
@@ -272,9 +294,8 @@ Json json(const Sides& sides, const Compared& result) {
 /// Of a fleet its shifts and the nodes beside them decide; of few nodes each pair.
 bool isWorse(const Sides& sides, const Compared& result) {
   const auto worse = [](const auto& one) { return one.worse; };
-  const auto gone = [](const history::Run& run) { return run.acceptance == Acceptance::kAccepted; };
-  if (std::any_of(sides.pairs.begin(), sides.pairs.end(), isLost) ||
-      std::any_of(sides.onlyBefore.begin(), sides.onlyBefore.end(), gone))
+  if (sides.newlyFailed || std::any_of(sides.pairs.begin(), sides.pairs.end(), isLost) ||
+      std::any_of(sides.onlyBefore.begin(), sides.onlyBefore.end(), isAccepted))
     return true;
   if (sides.pairs.size() >= history::kLeastShiftNodes)
     return std::any_of(result.shifts.shifts.begin(), result.shifts.shifts.end(), worse) ||

@@ -32,7 +32,7 @@ Result<Addresses> resolve(const std::string& address, uint16_t port) {
   const std::string host = address.empty() ? "::" : address;
   const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (failed != 0)
-    return Error{ErrorCode::kUsage,
+    return Error{ErrorCode::kNotFound,
                  fmt::format("cannot listen on \"{}\": {}; required: an address or a name of this machine",
                              printable(address, 100), gai_strerror(failed)),
                  ""};
@@ -119,11 +119,15 @@ Result<Fd> listenAt(const std::string& address, uint16_t port) {
 
 Result<Listener> listenOn(const std::string& address, uint16_t port) {
   MUSTER_TRY(Fd socket, listenAt(address, port));
-  if (!socket.valid())
-    return Error{ErrorCode::kIo,
-                 fmt::format("cannot listen on {}, port {}: {}; name another port with --rendezvous",
-                             address.empty() ? "this machine" : address, port, errnoText(errno)),
-                 ""};
+  if (!socket.valid()) {
+    const bool taken = errno == EADDRINUSE;
+    return Error{
+        taken || errno == EACCES ? ErrorCode::kUsage : ErrorCode::kIo,
+        fmt::format("cannot listen on {}, port {}: {}; {}name another port with --rendezvous",
+                    address.empty() ? "this machine" : address, port, errnoText(errno),
+                    taken ? "if another node of this run has rank 0, too, correct --node-rank, else " : ""),
+        ""};
+  }
   const uint16_t bound = portOf(socket.get());
   std::string host = hostOf(socket.get());
   return Listener{std::move(socket), std::move(host), bound};

@@ -15,7 +15,7 @@ NodeStatus statusOf(const std::string& nonce, const std::string& host) {
   NodeStatus status;
   status.nonce = nonce;
   status.host = host;
-  status.identity = {{"plan", "aaaa"}};
+  status.identity = {{"plan", "aaaa"}, {"nodes", "4"}};
   return status;
 }
 
@@ -25,7 +25,7 @@ class ClusterPeersTest : public ::testing::Test {
     ClusterOptions options;
     options.nodeCount = 4;
     options.host = "n0";
-    options.identity = {{"plan", "aaaa"}};
+    options.identity = {{"plan", "aaaa"}, {"nodes", "4"}};
     options.stages = {"walk"};
     options.lostAfter = 10;
     return options;
@@ -107,6 +107,11 @@ TEST_F(ClusterPeersTest, NamesWhatDiffersAndASignThatCannotBeRead) {
   peers.takeStatus(1, other, 101);
   EXPECT_EQ(peers.identityProblem(1, false),
             "node 1 (n1) has plan bbbb, and node 0 (n0) has aaaa; all nodes of a run must have the same");
+  other = statusOf("a", "n1");
+  other.identity["nodes"] = "3";
+  peers.takeStatus(1, other, 102);
+  EXPECT_THAT(peers.identityProblem(1, false),
+              HasSubstr("must have the same number of nodes: correct --nnodes"));
 }
 
 TEST_F(ClusterPeersTest, SaysWhoHasFinishedAStage) {

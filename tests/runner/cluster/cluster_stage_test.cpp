@@ -76,7 +76,10 @@ TEST(ClusterStage, NamesMissingNodesAndWaitsForThemOnlyOnce) {
         [&](ClusterLink& link) { return ClusterStage(link, name, arrival).enter(1); });
     for (const ClusterEntry& entry : entries) {
       EXPECT_EQ(entry.kind, ClusterEntry::Kind::kError);
-      EXPECT_EQ(entry.why, "2 of 4 nodes did not arrive: node 2, node 3; look at their runs, or start them");
+      EXPECT_EQ(
+          entry.why,
+          "2 of 4 nodes did not arrive: node 2, node 3; look at their runs, or start them; if the run has "
+          "fewer than 4 nodes, correct --nnodes");
     }
   }
 }

@@ -392,8 +392,11 @@ TEST(Store, NamesThePortItCannotHave) {
   StoreServerOptions options;
   options.token = kToken;
   options.port = server->port();
-  EXPECT_THAT(StoreServer::start(options).error().text(),
-              AllOf(HasSubstr("port " + std::to_string(server->port())), HasSubstr("EADDRINUSE")));
+  const Error taken = StoreServer::start(options).error();
+  EXPECT_EQ(taken.code, ErrorCode::kUsage);
+  EXPECT_THAT(taken.text(),
+              AllOf(HasSubstr("port " + std::to_string(server->port())), HasSubstr("EADDRINUSE"),
+                    HasSubstr("correct --node-rank, else name another port")));
   options.bind = "no address";
   EXPECT_THAT(StoreServer::start(options).error().text(),
               HasSubstr("required: an address or a name of this machine"));
