@@ -38,6 +38,15 @@ std::string named(const LearnInput& input, const std::vector<int>& nodes, const 
   return join(parts, "; ");
 }
 
+/// "n1, n2 and 7 more"
+std::string namesOf(const LearnInput& input, const std::vector<int>& nodes) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(nodes.size(), kMostNamed); ++i)
+    names.push_back(input.nodes[static_cast<size_t>(nodes[i])].name);
+  return join(names, ", ") +
+         (nodes.size() > kMostNamed ? fmt::format(" and {} more", nodes.size() - kMostNamed) : "");
+}
+
 size_t nodesOf(const LearnGroup& group) {
   std::set<int> nodes;
   for (const LearnFigure& figure : group.figures) nodes.insert(figure.node);
@@ -106,7 +115,7 @@ class Learner {
       balance(group);
       if (isMeasured(group)) rest.groups.push_back(group);
     }
-    learned_.leftOut = findOutliers(rest);
+    learned_.leftOut = findOutliers(rest, options_.mostSick);
     for (const LeftOut& left : learned_.leftOut) out_.insert({left.node, left.device});
     dropOut();
     std::set<int> sick;
@@ -181,6 +190,14 @@ class Learner {
       notLearned(index, fmt::format("{}: zero on every node", group.text()));
       return {};
     }
+    if (const auto kinds = twoKinds(nodeMeans(group))) {
+      notLearned(index, fmt::format(
+                            "{}: two kinds of nodes, {:.1f} sigma apart, and it is unclear which is healthy; "
+                            "the fewer are {}: {}. Learn from one kind alone",
+                            group.text(), kinds->apart, kinds->worse ? "worse" : "better",
+                            namesOf(input_, kinds->fewer)));
+      return {};
+    }
     setLimit(limit, spread, clusteringOf(values, nodes));
     MUSTER_CHECK_OK(checkPossible(group, input_.physical[index], limit.value));
     if (limit.tolerance > kMostTolerance)
@@ -193,6 +210,17 @@ class Learner {
     else
       learned_.limits.push_back(limit);
     return {};
+  }
+
+  static std::vector<std::pair<double, int>> nodeMeans(const LearnGroup& group) {
+    std::map<int, std::pair<double, double>> sums;  // and numbers
+    for (const LearnFigure& figure : group.figures) {
+      sums[figure.node].first += signedFigure(group, figure.value);
+      ++sums[figure.node].second;
+    }
+    std::vector<std::pair<double, int>> means;
+    for (const auto& [node, sum] : sums) means.emplace_back(sum.first / sum.second, node);
+    return means;
   }
 
   void setLimit(LearnedLimit& limit, const Spread& spread, const Clustering& clustering) const {

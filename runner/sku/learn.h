@@ -94,6 +94,6 @@ struct Learned {
 Result<Learned> learnLimits(const LearnInput& input, const LearnOptions& options);
 
 /// First step: the devices and nodes that are outliers in a single metric or in all together.
-std::vector<LeftOut> findOutliers(const LearnInput& input);
+std::vector<LeftOut> findOutliers(const LearnInput& input, double mostSick);
 
 }  // namespace muster

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runner/core/result.h"
@@ -35,6 +37,16 @@ double roundedFigure(double value);
 
 /// Writes the mark of a profile that was learned from this scenario; none where it is empty.
 void markSimulated(Profile& profile, const std::string& scenario);
+
+/// Nodes of two kinds, each of which agrees better than they all do.
+struct NodeKinds {
+  std::vector<int> fewer;  ///< the nodes of the smaller kind; of equal ones, of the worse
+  bool worse = false;      ///< they are the worse ones
+  double apart = 0;        ///< between the means of both, in sigmas within a kind
+};
+/// The kinds that `nodes`, values by node, larger is better, are of; nothing where they are of one kind as
+/// far as can be told.
+std::optional<NodeKinds> twoKinds(std::vector<std::pair<double, int>> nodes);
 
 /// Healthy machines repeat a figure within a thousandth at best: a fleet that agrees better than that, by
 /// chance or by rounding, must not get a limit that the next run misses.

@@ -26,6 +26,12 @@ constexpr double kDeviceRoom = 1.5;
 constexpr double kMiddleMargin = 2;
 /// A score of fewer members is no reason to leave one out.
 constexpr size_t kLeastScores = 8;
+/// Two kinds of nodes are so many sigmas of one kind apart: of n healthy nodes, normal or with a tail of skew
+/// 0.2, cut in two where they differ most, fewer than one in a thousand (simulated).
+double apartOf(size_t n) {
+  return 6 + 40 / static_cast<double>(n);
+}
+constexpr size_t kLeastOfAKind = 2;
 /// A device is put beside so many others of its node at the least: with one, nobody knows which of the two is
 /// odd.
 constexpr size_t kLeastOthers = 2;
@@ -44,7 +50,7 @@ using Scores = std::map<std::pair<int, int>, Score>;
 /// One search; units that are left out stay out, so it ends.
 class Search {
  public:
-  explicit Search(const LearnInput& input) : input_(input) {}
+  Search(const LearnInput& input, double mostSick) : input_(input), mostSick_(mostSick) {}
 
   std::vector<LeftOut> run() {
     for (const FitWindow window : {FitWindow::kMiddle, FitWindow::kMost}) {
@@ -86,21 +92,29 @@ class Search {
   void lookOnce() {
     Scores devices;
     Scores nodes;
-    std::vector<std::pair<std::string, Scores>> means;
+    std::vector<std::pair<std::string, Scores>> kinds;  // by metric, the nodes
     const size_t before = left_.size();
-    for (const LearnGroup& group : input_.groups) lookAt(group, devices, nodes, means);
+    for (const LearnGroup& group : input_.groups) lookAt(group, devices, nodes, kinds);
+    if (left_.size() > before) return;
+    for (const auto& [what, scores] : kinds) lookForTwoKinds(scores, what);
+    lookForTwoKinds(nodes, "the metrics of the node combined,");
     if (left_.size() > before) return;
     lookAtScores(devices, "its metrics combined", kDeviceRoom, 1);
     if (left_.size() > before) return;
     lookAtScores(besideNode(devices), "its metrics combined, compared with the other devices of its node,",
                  kDeviceRoom, 1);
     if (left_.size() > before) return;
-    for (const auto& [what, scores] : means) lookAtScores(scores, what, kNodeRoom, input_.groups.size());
+    for (const auto& [what, scores] : kinds)
+      if (isMean(scores)) lookAtScores(scores, what, kNodeRoom, input_.groups.size());
     lookAtScores(nodes, "the metrics of the node combined", kNodeRoom, 1);
   }
 
+  static bool isMean(const Scores& scores) {
+    return std::any_of(scores.begin(), scores.end(), [](const auto& entry) { return entry.second.n > 1; });
+  }
+
   void lookAt(const LearnGroup& group, Scores& devices, Scores& nodes,
-              std::vector<std::pair<std::string, Scores>>& means) {
+              std::vector<std::pair<std::string, Scores>>& kinds) {
     std::vector<LearnFigure> kept;
     std::vector<double> values;
     for (const LearnFigure& figure : group.figures) {
@@ -123,8 +137,7 @@ class Search {
       add(nodes[{node, -1}], node, -1, u);
       add(here[{node, -1}], node, -1, u);
     }
-    if (here.size() < kept.size())
-      means.emplace_back(group.text() + ", the mean of the node,", std::move(here));
+    kinds.emplace_back(group.text() + (isMean(here) ? ", the mean of the node," : ""), std::move(here));
   }
 
   static void add(Score& score, int node, int device, double u) {
@@ -176,7 +189,22 @@ class Search {
     }
   }
 
+  /// Several nodes that are slow alike are no outliers of the one distribution that they widen. Where too
+  /// many are, nobody knows which kind is well.
+  void lookForTwoKinds(const Scores& scores, const std::string& what) {
+    std::vector<std::pair<double, int>> means;
+    for (const auto& [at, score] : scores)
+      if (!isOut(score.node, score.device)) means.emplace_back(score.sum / score.n, score.node);
+    const auto kinds = twoKinds(means);
+    if (!kinds || static_cast<double>(kinds->fewer.size()) > mostSick_ * static_cast<double>(means.size()))
+      return;
+    for (const int node : kinds->fewer)
+      leaveOut(node, -1, what + " of one of two kinds of nodes,",
+               kinds->worse ? -kinds->apart : kinds->apart);
+  }
+
   const LearnInput& input_;
+  double mostSick_;
   FitWindow window_ = FitWindow::kMiddle;
   std::set<std::pair<int, int>> out_;
   std::vector<LeftOut> left_;
@@ -184,8 +212,37 @@ class Search {
 
 }  // namespace
 
-std::vector<LeftOut> findOutliers(const LearnInput& input) {
-  return Search(input).run();
+std::optional<NodeKinds> twoKinds(std::vector<std::pair<double, int>> nodes) {
+  const size_t n = nodes.size();
+  if (n < kLeastScores) return std::nullopt;
+  std::sort(nodes.begin(), nodes.end());
+  const double middle = nodes[n / 2].first;  // squares of small differences are exact
+  std::vector<double> sums{0}, squares{0};
+  for (const auto& [value, node] : nodes) {
+    sums.push_back(sums.back() + value - middle);
+    squares.push_back(squares.back() + (value - middle) * (value - middle));
+  }
+  const double floor = std::fabs(middle) * kSpreadFloor;
+  NodeKinds kinds;
+  size_t cut = 0;
+  for (size_t k = kLeastOfAKind; k + kLeastOfAKind <= n; ++k) {
+    const double low = sums[k] / static_cast<double>(k);
+    const double high = (sums[n] - sums[k]) / static_cast<double>(n - k);
+    const double within = squares[n] - sums[k] * low - (sums[n] - sums[k]) * high;
+    const double sigma = std::max(std::sqrt(std::max(within, 0.0) / static_cast<double>(n - 2)), floor);
+    if (sigma <= 0 || (high - low) / sigma <= kinds.apart) continue;
+    kinds.apart = (high - low) / sigma;
+    cut = k;
+  }
+  if (kinds.apart < apartOf(n)) return std::nullopt;
+  kinds.worse = 2 * cut <= n;
+  for (size_t i = kinds.worse ? 0 : cut; i < (kinds.worse ? cut : n); ++i)
+    kinds.fewer.push_back(nodes[i].second);
+  return kinds;
+}
+
+std::vector<LeftOut> findOutliers(const LearnInput& input, double mostSick) {
+  return Search(input, mostSick).run();
 }
 
 }  // namespace muster

@@ -14,6 +14,8 @@ namespace {
 
 constexpr double kMiddleWindow = 1;
 constexpr double kMostWindow = 2;
+/// That of an exponential tail: figures that lean more are of more than one kind.
+constexpr double kMostSkew = 1.0 / 3;
 
 /// Variances of the fitted parameters, times n and over sigma^2, for normal figures: found by simulating the
 /// fit (tests/runner/sku/spread_test.cpp repeats it). Moments would have 1, 0.5 and 1/6.
@@ -75,7 +77,7 @@ Spread fitSpread(std::vector<double> values, FitWindow window, double floor) {
   Spread spread{with[0], std::max(with[1], floor), 0};
   if (!most) return spread;
   if (with[2] < 0 && with[1] > floor) {
-    spread.skew = -with[2] / spread.sigma;
+    spread.skew = std::min(-with[2] / spread.sigma, kMostSkew);
     return spread;
   }
   // A tail that is shorter on the bad side tightens no limit: few figures cannot prove it.

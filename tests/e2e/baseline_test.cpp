@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `muster baseline`: profiles learned from simulated fleets, judged by, compared, refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -111,6 +112,22 @@ TEST(Baseline, LearnsAProfileThatSparesAnotherHealthyFleet) {
   }
 }
 
+TEST(Baseline, IsNotWidenedByNodesThatAreSlowAlike) {
+  TempDir dir;
+  std::string faults;
+  for (const int node : {2, 6})
+    for (int device = 0; device < 8; ++device)
+      faults += fmt::format(
+          "\n[[fault]]\nkind = \"slow\"\nnode = {}\ndevice = {}\nfactor = 0.94\nops = [\"gemm\"]\n", node,
+          device);
+  const std::string run =
+      fleet().make((dir.path() / "run").string(), sickScenario(dir, faults), "42", kNodes);
+  const auto result = learn(run, (dir.path() / "x.toml").string(), {"--allow-simulated"});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "8 used, 2 failed or outliers")) << result.out;
+  EXPECT_TRUE(has(result.out, "of one of two kinds of nodes, is ")) << result.out;
+}
+
 TEST(Baseline, RejectsAGpuThatIsFivePercentSlow) {
   const std::string profile = (fleet().dir.path() / "for-slow.toml").string();
   ASSERT_EQ(learn(fleet().run, profile, {"--allow-simulated"}).exitCode, 0);
@@ -204,6 +221,17 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
   return text;
+}
+
+TEST(Baseline, RefusesOneMachineUnderManyNames) {
+  TempDir dir;
+  const std::string run = (dir.path() / "run").string();
+  for (int i = 0; i < kNodes; ++i)
+    runMuster({"run", fleet().planFile, "--simulate", scenario("h100x8-healthy"), "--node-name",
+               fmt::format("n{}", i), "--out", fmt::format("{}/n{}", run, i), "--plain"});
+  const auto result = learn(run, (dir.path() / "x.toml").string(), {"--allow-simulated"});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "the same hardware appears under 10 names")) << result.err;
 }
 
 TEST(Baseline, TakesTheBaseFromTheProfileOfMostNodes) {

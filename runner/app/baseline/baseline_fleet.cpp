@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "reports/fleet/check/identity.h"
 #include "runner/core/clock.h"
 #include "runner/core/majority.h"
 #include "runner/core/text.h"
@@ -122,7 +123,24 @@ class Gatherer {
     for (const auto& [node, count] : counts)
       if (count > 1)
         return refusal(fmt::format("{} records are of node {}; keep only the latest", count, node));
-    return {};
+    return checkMachines();
+  }
+
+  /// One machine under many names would agree with itself.
+  [[nodiscard]] Status checkMachines() const {
+    fleet::FleetNodes nodes;
+    for (size_t i = 0; i < records_.nodes.size(); ++i)
+      if (misfits_[i].empty()) {
+        fleet::FleetNode& node = nodes.emplace_back();
+        node.name = records_.nodes[i].node;
+        node.records = {i};
+      }
+    fleet::FleetRun run;
+    run.simulated = fleet_.simulated;
+    const auto found = fleet::checkIdentities(records_, {}, run, nodes).findings;
+    if (found.empty()) return {};
+    return refusal(fmt::format("{}; limits are learned from machines that differ: keep one record of each",
+                               found.front().text));
   }
 
   /// What most records say counts, and the others are left out: no single one decides for the rest.

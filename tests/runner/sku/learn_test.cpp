@@ -95,6 +95,53 @@ TEST(LearnLimits, AreTheSameWithTenPercentFaultyNodes) {
   }
 }
 
+/// Of 16 or 64 nodes two or more are slow alike, up to the share that is allowed.
+TEST(LearnLimits, AreNotWidenedByNodesThatAreSlowAlike) {
+  for (const int nodes : {16, 64})
+    for (const int sick : {2, 3, nodes / 6})
+      for (const double factor : {0.7, 0.85, 0.92, 0.94})
+        for (uint64_t seed = 1; seed <= 4; ++seed) {
+          SCOPED_TRACE(std::to_string(sick) + " of " + std::to_string(nodes) + " at " +
+                       std::to_string(factor) + ", seed " + std::to_string(seed));
+          FleetModel made = model(nodes, 0.008);
+          made.metrics = 2;
+          made.seed = seed;
+          const LearnInput healthy = fleetOf(made);
+          LearnInput input = healthy;
+          for (LearnFigure& figure : input.groups[0].figures)
+            if (figure.node < sick) figure.value *= factor;
+          const Learned all = learned(input), from = learned(healthy);
+          EXPECT_EQ(all.sick.size(), static_cast<size_t>(sick));
+          EXPECT_LT(all.limits[0].tolerance, 1.3 * from.limits[0].tolerance);
+        }
+}
+
+TEST(LearnLimits, RefuseTwoKindsOfNodes) {
+  LearnInput input = fleetOf(model(20, 0.008));
+  for (LearnFigure& figure : input.groups[0].figures)
+    if (figure.node % 2 == 0) figure.value *= 0.92;
+  const Learned l = learned(input);
+  EXPECT_EQ(l.limits.size(), input.groups.size() - 1);
+  ASSERT_EQ(l.notLearned.size(), 1u);
+  const std::string& why = l.notLearned[0].second;
+  EXPECT_TRUE(says(why, "made.rate0 in stage stage: two kinds of nodes, ")) << why;
+  EXPECT_TRUE(says(why, "the fewer are worse: ")) << why;
+  EXPECT_TRUE(says(why, "and 5 more. Learn from one kind alone")) << why;
+}
+
+/// Seldom is a healthy node taken for one of another kind.
+TEST(LearnLimits, LeaveHealthyNodesIn) {
+  size_t left = 0;
+  for (const bool skewed : {false, true})
+    for (const int nodes : {10, 16, 64})
+      for (uint64_t seed = 1; seed <= 40; ++seed) {
+        FleetModel made = model(nodes, 0.01, skewed);
+        made.seed = seed;
+        left += learned(fleetOf(made)).sick.size();
+      }
+  EXPECT_LT(left, 36u) << "of 240 fleets";
+}
+
 TEST(LearnLimits, NameWhoWasLeftOutAndWhy) {
   LearnInput input = fleetOf(model(50, 0.01));
   for (LearnFigure& figure : input.groups[2].figures)
