@@ -245,6 +245,20 @@ TEST_F(Imported, ThePlansLimitsHoldAndWhatNoFileCoversIsSkipped) {
   EXPECT_THAT(partial.out, HasSubstr("no imported file holds a value of memory.peer"));
 }
 
+/// Copies of the host are no evidence of the memory's own bandwidth, though one plugin measures both.
+TEST_F(Imported, AStageIsNotMetByTheValuesOfAnotherTest) {
+  const auto plan = dir_.write("plan.toml",
+                               "schema = 1\nname = \"two\"\nsku = \"h100-sxm5-80gb\"\nbackend = \"cuda\"\n"
+                               "[[stage]]\nname = \"copies\"\ntest = \"memory.host_copy\"\n"
+                               "[[stage]]\nname = \"own\"\ntest = \"memory.bandwidth\"\n");
+  const auto result =
+      import(nvbandwidthJson(nvbandwidthTest("device_to_host_memcpy_ce", R"([["55", "55"]])", "110")),
+             {"--plan", plan.string()});
+  EXPECT_NE(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("no imported file holds a value of memory.bandwidth"));
+  EXPECT_THAT(result.out, Not(HasSubstr("a value of memory.host_copy")));
+}
+
 /// What has no metric of a plugin is limited by a plan for `muster import`.
 TEST_F(Imported, APlanCanLimitWhatNoPluginMeasures) {
   const auto plan =

@@ -382,9 +382,15 @@ class Import {
             return std::none_of(all_.begin(), all_.end(),
                                 [&](const StageEvidence& evidence) { return canMeet(evidence, e); });
           });
+      const PluginSpec* plugin = rules_.catalog.plugin(stage.plugin);
+      const TestSpec* test = plugin == nullptr ? nullptr : plugin->test(stage.test);
+      const std::string own = stage.plugin + ".";
       const bool measured = std::any_of(all_.begin(), all_.end(), [&](const StageEvidence& evidence) {
         return std::any_of(evidence.measurements.begin(), evidence.measurements.end(),
-                           [&](const Measurement& m) { return m.metric.starts_with(stage.plugin + "."); });
+                           [&](const Measurement& m) {
+                             return m.metric.starts_with(own) &&
+                                    (test == nullptr || test->metric(m.metric.substr(own.size())) != nullptr);
+                           });
       });
       if (open == stage.expectations.end() && measured) continue;
       const std::string what = open == stage.expectations.end()
