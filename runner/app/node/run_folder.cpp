@@ -73,6 +73,20 @@ Status cutTornLine(int fd, const fs::path& journal) {
   return {};
 }
 
+/// A run in a directory below this one, as deep as run directories of a fleet lie; empty: there is none.
+fs::path runBelow(const fs::path& path) {
+  constexpr int kDeepest = 2;
+  std::error_code error;
+  fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (at.depth() >= kDeepest) at.disable_recursion_pending();
+    std::error_code ignored;
+    const bool isRun = RunFolder::holdsRun(at->path()) || fs::exists(at->path() / "record.json", ignored);
+    if (at->is_directory(ignored) && isRun) return at->path();
+  }
+  return {};
+}
+
 }  // namespace
 
 bool RunFolder::holdsRun(const fs::path& path) {
@@ -96,6 +110,14 @@ Result<RunFolder> RunFolder::create(const fs::path& named) {
     return Error{ErrorCode::kUsage,
                  "this directory already holds a run; choose another --out, or continue with --resume if "
                  "that run was interrupted",
+                 path.string()};
+  // A fleet looks for no records below a run.
+  if (const fs::path other = isNew ? fs::path() : runBelow(path); !other.empty())
+    return Error{ErrorCode::kUsage,
+                 "this directory holds the runs of other nodes, such as " +
+                     printable(other.lexically_relative(path).string(), 200) +
+                     "; to run as one of them, give --nnodes and --node-rank, or start as the others were "
+                     "started; else choose another --out",
                  path.string()};
   std::vector<std::string> missing;
   for (const char* name : kFirstMade)

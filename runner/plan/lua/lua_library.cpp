@@ -2,11 +2,12 @@
 // What Lua code in the sandbox may call. Left out: everything that reaches files, processes, other code or
 // bytecode (io, os, package, debug, require, load, loadfile, dofile, string.dump); what hides or outlives an
 // error (pcall, coroutines, metatables with their finalizers); what differs from run to run (random numbers,
-// addresses, the order of pairs), since a resumed run must see the same plan; and C loops that no bound on
-// instructions ends (table.move).
+// addresses, the order of pairs, the pivots of table.sort), since all nodes and a resumed run must see the
+// same plan; and C loops that no bound on instructions ends (table.move).
 #include <algorithm>
 #include <new>
 #include <tuple>
+#include <utility>
 
 #include "runner/core/text.h"
 #include "runner/plan/lua/lua_sandbox.h"
@@ -54,6 +55,7 @@ SortKey sortKey(lua_State* lua, int index, lua_Integer slot) {
 
 /// The iterator of pairs(). Upvalues: the sorted keys, the last slot used.
 int nextPair(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);  // the plan may call it, too
   lua_Integer slot = lua_tointeger(lua, lua_upvalueindex(2));
   for (;;) {
     lua_settop(lua, 1);
@@ -144,6 +146,53 @@ int repeat(lua_State* lua) {
   return 1;
 }
 
+/// Whether value `b` of the table at `values` comes before value `a`: by the function at 2, if there is one.
+bool isBefore(lua_State* lua, int values, lua_Integer b, lua_Integer a) {
+  const bool function = !lua_isnil(lua, 2);
+  if (function) lua_pushvalue(lua, 2);
+  lua_rawgeti(lua, values, b);
+  lua_rawgeti(lua, values, a);
+  if (!function) {
+    const bool less = lua_compare(lua, -2, -1, LUA_OPLT) != 0;
+    lua_pop(lua, 2);
+    return less;
+  }
+  lua_call(lua, 2, 1);
+  const bool less = lua_toboolean(lua, -1) != 0;
+  lua_pop(lua, 1);
+  return less;
+}
+
+/// table.sort by merging: Lua's own takes pivots by the time. Stable, and an order that is none leaves some
+/// order.
+int sort(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  lua_settop(lua, 2);
+  if (!lua_isnil(lua, 2)) luaL_checktype(lua, 2, LUA_TFUNCTION);
+  const lua_Integer size = luaL_len(lua, 1);
+  lua_newtable(lua);
+  lua_newtable(lua);
+  int from = 3, to = 4;  // of equal size, on the stack
+  const auto copy = [&](int source, lua_Integer at, int target, lua_Integer place) {
+    lua_rawgeti(lua, source, at);
+    lua_rawseti(lua, target, place);
+  };
+  for (lua_Integer i = 1; i <= size; ++i) copy(1, i, from, i);
+  for (lua_Integer width = 1; width < size; width *= 2) {
+    for (lua_Integer low = 1; low <= size; low += 2 * width) {
+      const lua_Integer middle = std::min(low + width, size + 1), high = std::min(low + 2 * width, size + 1);
+      lua_Integer a = low, b = middle;
+      for (lua_Integer place = low; place < high; ++place) {
+        const bool second = a == middle || (b < high && isBefore(lua, from, b, a));
+        copy(from, second ? b++ : a++, to, place);
+      }
+    }
+    std::swap(from, to);
+  }
+  for (lua_Integer i = 1; i <= size; ++i) copy(from, i, 1, i);
+  return 0;
+}
+
 /// Called for a global that is not there.
 int unknownName(lua_State* lua) {
   const std::string name = lua_type(lua, 2) == LUA_TSTRING ? lua_tostring(lua, 2) : luaL_typename(lua, 2);
@@ -189,6 +238,10 @@ void openModules(lua_State* lua) {
   remove(lua, "table", {"move"});
   wrap(lua, "format", format);
   wrap(lua, "rep", repeat);
+  lua_getglobal(lua, "table");
+  lua_pushcfunction(lua, sort);
+  lua_setfield(lua, -2, "sort");
+  lua_pop(lua, 1);
 }
 
 /// A table that holds what is allowed and nothing else takes the place of the globals.

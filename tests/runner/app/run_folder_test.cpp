@@ -111,6 +111,21 @@ TEST(RunFolder, RefusesAFolderThatHoldsARun) {
   EXPECT_NE(second.error().message.find("--resume"), std::string::npos);
 }
 
+/// A fleet would not see the records of these nodes any more.
+TEST(RunFolder, IsNotMadeAboveTheRunsOfNodes) {
+  TempDir dir;
+  for (const char* node : {"node-0001", "records/nodes/n1"}) {
+    ASSERT_TRUE(RunFolder::create(dir.path() / "run" / node)->appendRun({{"run_id", "r1"}}).ok());
+    const auto folder = RunFolder::create(dir.path() / "run");
+    ASSERT_FALSE(folder.ok());
+    EXPECT_NE(folder.error().message.find(std::string("holds the runs of other nodes, such as ") + node),
+              std::string::npos)
+        << folder.error().message;
+    EXPECT_TRUE(RunFolder::create(dir.path() / "run" / "beside").ok());
+    std::filesystem::remove_all(dir.path() / "run");
+  }
+}
+
 /// A run of several nodes would otherwise begin anew inside the one that was to be resumed.
 TEST(RunFolder, OfOneNodeIsNotTakenForThatOfAll) {
   TempDir dir;

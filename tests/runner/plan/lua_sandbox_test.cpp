@@ -60,6 +60,37 @@ TEST(LuaSandbox, OffersNoWayBackThroughTexts) {
   expectRefused("local x = string.gsub('x', 'x', io)", "\"io\" is not available");
 }
 
+/// Stable, so that nothing but the plan decides; an order that is none ends, too.
+TEST(LuaSandbox, SortsAlikeEachTime) {
+  EXPECT_EQ(problemOf(R"(
+    for size = 0, 70 do
+      local list, place = {}, {}
+      for i = 1, size do list[i] = { key = i * 7919 % 5, i = i } end
+      table.sort(list, function(a, b) return a.key < b.key end)
+      for i = 2, size do
+        local a, b = list[i - 1], list[i]
+        assert(a.key < b.key or (a.key == b.key and a.i < b.i), size)
+      end
+      table.sort(list, function() return true end)
+      for _, item in ipairs(list) do place[item.i] = true end
+      assert(#place == size, "each is still there")
+    end
+    local words = { "b", "c", "a" }
+    table.sort(words)
+    assert(table.concat(words) == "abc")
+  )"),
+            "");
+  expectRefused("table.sort(1)", "table expected, got number");
+  expectRefused("table.sort({}, 1)", "function expected, got number");
+  expectRefused("table.sort({ 1, {} })", "attempt to compare");
+}
+
+/// The iterator of pairs() is a function as any other.
+TEST(LuaSandbox, TakesNoOtherValueForATable) {
+  for (const char* value : {"12345678", "'x'", "true", "nil", "tostring"})
+    expectRefused("local f = pairs({ a = 1 }) f(" + std::string(value) + ")", "table expected, got ");
+}
+
 TEST(LuaSandbox, RefusesBytecode) {
   expectRefused("\x1bLua\x54", "attempt to load a binary chunk (mode is 't')");
   const std::string chunk("\x1bLua\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08", 15);
