@@ -16,8 +16,8 @@
 namespace muster {
 namespace {
 
-/// A limit so far from what is usual would catch nothing worth the name.
-constexpr double kMostTolerance = 0.5;
+/// Healthy values lean no more to the bad side: a skew normal distribution comes to at most 0.17.
+constexpr double kHealthySkew = 0.2;
 constexpr double kSureCatch = 0.99;
 constexpr size_t kMostNamed = 5;
 
@@ -198,15 +198,27 @@ class Learner {
                             namesOf(input_, kinds->fewer)));
       return {};
     }
-    setLimit(limit, spread, clusteringOf(values, nodes));
+    const Clustering clustering = clusteringOf(values, nodes);
+    const double unsure = skewError(static_cast<double>(limit.n), clustering);
+    if (spread.skew > kHealthySkew + normalQuantile(options_.confidence) * unsure) {
+      notLearned(index,
+                 fmt::format("{}: some values are worse than the spread of the others explains (skew "
+                             "{:.2f}, expected at most {}). The worst nodes are {}: check whether they "
+                             "are faulty or of another kind",
+                             group.text(), spread.skew, kHealthySkew, worstOf(group)));
+      return {};
+    }
+    setLimit(limit, spread, clustering);
     MUSTER_CHECK_OK(checkPossible(group, input_.physical[index], limit.value));
-    if (limit.tolerance > kMostTolerance)
+    if (limit.tolerance > group.widest)
       notLearned(
           index,
           fmt::format("{}: healthy values vary by {} (one sigma) over {} nodes; a limit that accepts them "
-                      "would be {} away and detect nothing. Check for two kinds of nodes, or measure longer",
+                      "would be {} away, expected at most {}. Check for two kinds of nodes and the worst "
+                      "({}), run the plan on more nodes, or measure longer",
                       group.text(), formatQuantity(limit.sigma, "ratio", 2), limit.nodes,
-                      formatQuantity(limit.tolerance, "ratio", 2)));
+                      formatQuantity(limit.tolerance, "ratio", 2), formatQuantity(group.widest, "ratio", 2),
+                      worstOf(group)));
     else
       learned_.limits.push_back(limit);
     return {};
@@ -221,6 +233,14 @@ class Learner {
     std::vector<std::pair<double, int>> means;
     for (const auto& [node, sum] : sums) means.emplace_back(sum.first / sum.second, node);
     return means;
+  }
+
+  [[nodiscard]] std::string worstOf(const LearnGroup& group) const {
+    auto means = nodeMeans(group);
+    std::sort(means.begin(), means.end());
+    std::vector<int> worst;
+    for (size_t i = 0; i < std::min(means.size(), kMostNamed); ++i) worst.push_back(means[i].second);
+    return namesOf(input_, worst);
   }
 
   void setLimit(LearnedLimit& limit, const Spread& spread, const Clustering& clustering) const {

@@ -29,6 +29,7 @@ struct LearnGroup {
   Direction direction = Direction::kNone;
   std::string peak;  ///< name of its theoretical peak, or empty
   std::vector<LearnFigure> figures;
+  double widest = 0.25;  ///< tolerance; a limit further away would catch nothing worth the name
 
   /// "compute.gemm_throughput dtype=bf16 size=8192 in stage gemm"
   [[nodiscard]] std::string text() const;

@@ -191,6 +191,15 @@ void markSimulated(Profile& profile, const std::string& scenario) {
     profile.description = "SIMULATED: " + profile.description;
 }
 
+double widestTolerance(const LearnGroup& group, const Profile& base) {
+  double widest = group.widest;
+  if (base.facts.count(kLearnedFact) > 0) return widest;
+  for (const Expectation& e : base.expectations)
+    if (e.metric == group.metric && e.kind == CheckKind::kBaseline && labelsMatch(group.where, e.where))
+      widest = std::min(widest, e.tolerance);
+  return widest;
+}
+
 LearnedProfile learnedProfile(const Profile& base, const LearnInput& input, const Learned& learned,
                               const LearnOptions& options, const Provenance& provenance) {
   return Builder(base, input, learned, options, provenance).build();

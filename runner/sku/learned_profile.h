@@ -29,6 +29,10 @@ struct LearnedProfile {
 LearnedProfile learnedProfile(const Profile& base, const LearnInput& input, const Learned& learned,
                               const LearnOptions& options, const Provenance& provenance);
 
+/// The largest tolerance that may be learned of a group: what the profile that is shipped allows, where it
+/// has a baseline for it.
+double widestTolerance(const LearnGroup& group, const Profile& base);
+
 /// Whether this expectation bounds the figures on their bad side, so that a learned limit may take its place.
 bool isBound(const Expectation& expectation, Direction direction);
 

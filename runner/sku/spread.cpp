@@ -115,6 +115,11 @@ Clustering clusteringOf(const std::vector<double>& values, const std::vector<int
   return clustering;
 }
 
+double skewError(double n, const Clustering& clustering) {
+  const double effect = 1 + std::max(0.0, clustering.size - 1) * clustering.common * clustering.common;
+  return std::sqrt(kSkewVariance * effect / n);
+}
+
 double toleranceFactor(const Spread& spread, double tail, double confidence, double n,
                        const Clustering& clustering) {
   const double z = -normalQuantile(tail);

@@ -42,4 +42,7 @@ Clustering clusteringOf(const std::vector<double>& values, const std::vector<int
 double toleranceFactor(const Spread& spread, double tail, double confidence, double n,
                        const Clustering& clustering);
 
+/// Standard error of the skew that was fitted to `n` figures that cluster so.
+double skewError(double n, const Clustering& clustering);
+
 }  // namespace muster

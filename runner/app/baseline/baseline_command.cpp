@@ -312,8 +312,10 @@ Result<int> baselineLearn(BaselineOptions& options) {
              fromNothing ? agreeOnSku(facts, fleet).context("learning from " + options.run.string())
                          : Result<double>(0.0));
   MUSTER_TRY(const Profile base, baseProfile(options, records, fleet.example, memory, tree, catalog));
-  for (const LearnGroup& group : fleet.input.groups)
+  for (LearnGroup& group : fleet.input.groups) {
     fleet.input.physical.push_back(physicalLimit(group, base));
+    group.widest = widestTolerance(group, base);
+  }
   // What is not learned stays as the base has it: limits of a scenario must not lose their mark.
   if (!fleet.simulated) MUSTER_CHECK_OK(checkOrigin(base, false));
   return options.correct ? correct(options, fleet, base, catalog) : learn(options, fleet, base, catalog);

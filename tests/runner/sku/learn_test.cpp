@@ -116,6 +116,54 @@ TEST(LearnLimits, AreNotWidenedByNodesThatAreSlowAlike) {
         }
 }
 
+/// Each sick node is slow in its own way. Where they cannot be told from the others, no limit is better than
+/// a wide one.
+TEST(LearnLimits, AreNotWidenedByNodesThatAreSlowByDegrees) {
+  int limits = 0;
+  for (const int nodes : {16, 64})
+    for (const int devices : {1, 8})
+      for (const int sick : {1, 2, 3, nodes / 6})
+        for (const double loss : {0.1, 0.2, 0.3})
+          for (uint64_t seed = 1; seed <= 2; ++seed) {
+            FleetModel made = model(nodes, 0.005);
+            made.metrics = 2;
+            made.devices = devices;
+            made.seed = seed;
+            const LearnInput healthy = fleetOf(made);
+            LearnInput input = healthy;
+            for (LearnFigure& figure : input.groups[0].figures)
+              if (figure.node < sick) figure.value *= 1 - loss * (figure.node + 1) / sick;
+            const auto all = learnLimits(input, {});
+            if (!all.ok() || all->limits.front().group != 0) continue;
+            ++limits;
+            EXPECT_LT(all->limits[0].tolerance, learned(healthy).limits[0].tolerance + 0.05)
+                << sick << " of " << nodes << " with " << devices << ", " << loss << " at most, seed "
+                << seed;
+          }
+  EXPECT_GT(limits, 75) << "of 96";
+}
+
+TEST(LearnLimits, RefuseALimitThatIsWiderThanItMayBe) {
+  LearnInput input = fleetOf(model(20, 0.008));
+  input.groups[0].widest = 0.03;
+  const Learned l = learned(input);
+  EXPECT_EQ(l.limits.size(), input.groups.size() - 1);
+  ASSERT_EQ(l.notLearned.size(), 1u);
+  EXPECT_TRUE(says(l.notLearned[0].second, "away, expected at most 3%. Check for two kinds of nodes"))
+      << l.notLearned[0].second;
+}
+
+TEST(LearnLimits, RefuseATailThatIsTooLongAndNameTheWorst) {
+  LearnInput input = fleetOf(model(100, 0.008));
+  for (LearnFigure& figure : input.groups[0].figures)
+    if (figure.device == 0) figure.value *= 0.94;  // a place that is slow in all nodes
+  const Learned l = learned(input);
+  ASSERT_EQ(l.notLearned.size(), 1u);
+  const std::string& why = l.notLearned[0].second;
+  EXPECT_TRUE(says(why, "some values are worse than the spread of the others explains")) << why;
+  EXPECT_TRUE(says(why, "The worst nodes are n")) << why;
+}
+
 TEST(LearnLimits, RefuseTwoKindsOfNodes) {
   LearnInput input = fleetOf(model(20, 0.008));
   for (LearnFigure& figure : input.groups[0].figures)

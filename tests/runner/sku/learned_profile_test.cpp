@@ -170,6 +170,16 @@ TEST(CheckOrigin, KeepsFiguresOfAScenarioFromRealHardwareAndTheOtherWayRound) {
   EXPECT_TRUE(checkOrigin(learnedProfile(ofHardware, c.input, c.learned, {}, simulated).profile, true).ok());
 }
 
+TEST(WidestTolerance, IsWhatTheShippedProfileAllows) {
+  Profile base = shipped("h100-sxm5-80gb");
+  LearnGroup group = gemmFleet(740).input.groups[0];
+  EXPECT_EQ(widestTolerance(group, base), 0.1);
+  base.facts[kLearnedFact] = "8 nodes";
+  EXPECT_EQ(widestTolerance(group, base), group.widest) << "fewer nodes may need more";
+  group.metric = "mine.rate";
+  EXPECT_EQ(widestTolerance(group, shipped("h100-sxm5-80gb")), group.widest);
+}
+
 TEST(LearnedProfile, TakesTheStageThatNeedsMostRoom) {
   Case c = gemmFleet(740);
   LearnGroup hot = c.input.groups[0];
