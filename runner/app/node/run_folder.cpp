@@ -73,9 +73,9 @@ Status cutTornLine(int fd, const fs::path& journal) {
   return {};
 }
 
-/// A run in a directory below this one, as deep as run directories of a fleet lie; empty: there is none.
+/// A run in a directory below this one; empty: there is none.
 fs::path runBelow(const fs::path& path) {
-  constexpr int kDeepest = 2;
+  constexpr int kDeepest = 3;  // records/cluster/NODE/node-0001
   std::error_code error;
   fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error);
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {

@@ -27,25 +27,27 @@ const std::vector<std::string> kForbidden = {
 struct SortKey {
   int kind = 0;
   double number = 0;
+  lua_Integer integer = 0;  ///< exact, where `number` is rounded
   std::string text;
   lua_Integer slot = 0;
 
   bool operator<(const SortKey& other) const {
-    return std::tie(kind, number, text) < std::tie(other.kind, other.number, other.text);
+    return std::tie(kind, number, integer, text) <
+           std::tie(other.kind, other.number, other.integer, other.text);
   }
 };
 
 SortKey sortKey(lua_State* lua, int index, lua_Integer slot) {
   switch (lua_type(lua, index)) {
     case LUA_TNUMBER:
-      return {0, lua_tonumber(lua, index), "", slot};
+      return {0, lua_tonumber(lua, index), lua_tointeger(lua, index), "", slot};
     case LUA_TSTRING: {
       size_t size = 0;
       const char* text = lua_tolstring(lua, index, &size);
-      return {1, 0, std::string(text, size), slot};
+      return {1, 0, 0, std::string(text, size), slot};
     }
     case LUA_TBOOLEAN:
-      return {2, static_cast<double>(lua_toboolean(lua, index)), "", slot};
+      return {2, 0, lua_toboolean(lua, index), "", slot};
     default:
       luaL_error(lua, "pairs: a key is a %s; expected keys that are numbers or texts",
                  luaL_typename(lua, index));

@@ -114,7 +114,7 @@ TEST(RunFolder, RefusesAFolderThatHoldsARun) {
 /// A fleet would not see the records of these nodes any more.
 TEST(RunFolder, IsNotMadeAboveTheRunsOfNodes) {
   TempDir dir;
-  for (const char* node : {"node-0001", "records/nodes/n1"}) {
+  for (const char* node : {"node-0001", "records/nodes/n1", "records/cluster/n1/node-0001"}) {
     ASSERT_TRUE(RunFolder::create(dir.path() / "run" / node)->appendRun({{"run_id", "r1"}}).ok());
     const auto folder = RunFolder::create(dir.path() / "run");
     ASSERT_FALSE(folder.ok());

@@ -85,6 +85,22 @@ TEST(LuaSandbox, SortsAlikeEachTime) {
   expectRefused("table.sort({ 1, {} })", "attempt to compare");
 }
 
+/// Two integers that are the same as floating-point numbers; where Lua keeps them depends on the texts
+/// beside.
+TEST(LuaSandbox, OrdersIntegersExactly) {
+  EXPECT_EQ(problemOf(R"(
+    local large = 1 << 53
+    for round = 1, 200 do
+      local mixed, last = { [large] = 1, [large + 1] = 1 }, 0
+      for i = 1, 20 do mixed["k" .. round .. "x" .. i] = 1 end
+      for key in pairs(mixed) do
+        if math.type(key) == "integer" then assert(key > last, "in order") last = key end
+      end
+    end
+  )"),
+            "");
+}
+
 /// The iterator of pairs() is a function as any other.
 TEST(LuaSandbox, TakesNoOtherValueForATable) {
   for (const char* value : {"12345678", "'x'", "true", "nil", "tostring"})
