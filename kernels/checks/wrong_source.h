@@ -27,9 +27,10 @@ class RankExchange {
 /// - this rank itself, if it alone expects other inputs than all others have;
 /// - of a reduction the only rank whose input is wrong, of data that were only moved their owner, if its is;
 /// - the only rank whose answer arrives damaged;
-/// - the owner, if several others send to this rank, none passes data on, and all wrong elements came from
-/// it. By the last two its link may be faulty, or the one at this end: others must say the same. kCorrupt
-/// where no result is wrong, and what ranks tell each other about it arrives damaged.
+/// - the owner, if several others send to this rank without a relay, and all wrong elements came from it.
+///
+/// By the last two its link may be faulty, or the one at this end: others must say the same.
+/// kCorrupt where no result is wrong, and what ranks tell each other about it arrives damaged.
 Status findWrongSource(const CollectiveSpec& spec, const ExactValues& values, int rank,
                        RankExchange& exchange, CollectiveMismatch& own);
 
