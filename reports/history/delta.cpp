@@ -280,8 +280,9 @@ class Planner {
     std::map<int, size_t> ranks;
     for (const Found& found : found_)
       for (const size_t i : found.rerun)
-        if (runs_[i] == runs_[at] && (!runs_[at].empty() || (record(i).fleetId == node.fleetId &&
-                                                             record(i).nodeCount == node.nodeCount)))
+        if (isInGroup(record(i)) && runs_[i] == runs_[at] &&
+            (!runs_[at].empty() ||
+             (record(i).fleetId == node.fleetId && record(i).nodeCount == node.nodeCount)))
           ++ranks[record(i).nodeRank];
     size_t missing = 0, runs = 1;
     if (runs_[at].empty())

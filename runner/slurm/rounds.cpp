@@ -317,11 +317,12 @@ Status putBack(const RunStore& run) {
   }
   for (const auto& [name, n] : newestAttempts(attempts)) {
     const fs::path from = attempts / fmt::format("{}.{}", name, n);
-    if (name == "cluster" && !hasJob(jobs, JobKind::kCluster, n + 1))
+    if (n < lastRound(jobs)) continue;  // what ran since may be another machine
+    if (name == "cluster")
       MUSTER_CHECK_OK(moveBack(from, {{"exit", folder / "cluster.exit"},
                                       {"exits", folder / "cluster_exits"},
                                       {"run", folder / "records" / "cluster"}}));
-    if (name == "fleet" && n >= lastRound(jobs))
+    if (name == "fleet")
       MUSTER_CHECK_OK(moveBack(from, {{"fleet", folder / "fleet"}, {"fleet.exit", folder / "fleet.exit"}}));
   }
   return {};

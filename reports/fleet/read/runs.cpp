@@ -56,7 +56,6 @@ class Runs {
     for (const auto& [run, nodes] : at->second) runs.push_back(run);
     const auto hasCount = [&](uint32_t run) { return counts_.at(run).contains(record.nodeCount); };
     if (std::any_of(runs.begin(), runs.end(), hasCount)) std::erase_if(runs, std::not_fn(hasCount));
-    if (runs.size() == 1) return runs.front();
     std::erase_if(runs, [&](uint32_t run) { return at->second.at(run).contains(record.nodeRank); });
     return runs.size() == 1 ? runs.front() : kNone;
   }

@@ -10,9 +10,8 @@
 namespace muster::fleet {
 
 /// By index into `records.nodes`, the run of each record: equal for those that met in any group, whatever
-/// else they say. A record that met nobody belongs to the only such run of its fleet id and number of nodes
-/// (of its fleet id where none has that number), or to the only one that lacks its node. Empty where that
-/// does not tell.
+/// else they say. A record that met nobody belongs to the only run that lacks its node, of those of its fleet
+/// id and number of nodes (of its fleet id where none has that number). Empty where that does not tell.
 std::vector<std::string> runsOf(const FleetRecords& records);
 
 }  // namespace muster::fleet

@@ -197,7 +197,7 @@ Result<int> slurmResume(const SlurmOptions& o) {
     }
     const bool clusterAgain = runsClusterAgain(run, clusterWanted && !again.empty(), o.rejectedToo);
     if (onlyCluster && !again.empty()) again = clusterAgain ? usable : std::vector<std::string>();
-    if (again.empty() && reportStands(run)) {
+    if (again.empty() && !clusterAgain && reportStands(run)) {
       printText("run {}: no node to retest; the fleet report stays as it is\n", run.folder().string());
       return o.wait ? slurmWait(run) : Result<int>(kExitAccepted);
     }

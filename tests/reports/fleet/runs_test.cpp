@@ -46,6 +46,14 @@ TEST_F(FleetRuns, TakeInWhoMetNobodyWhereOnlyOneLacksIt) {
   EXPECT_THAT(runsOf(records_), ElementsAre("a", "a", "b", "b"));
 }
 
+/// A first attempt in which it met nobody is not of the run that then had its number.
+TEST_F(FleetRuns, DoNotTakeInWhoseNumberTheyHave) {
+  add(0, 2, {"a"});
+  add(1, 2, {"a"});
+  add(0, 2, {""});
+  EXPECT_THAT(runsOf(records_), ElementsAre("a", "a", ""));
+}
+
 TEST_F(FleetRuns, AreUnknownWithoutGroups) {
   add(0, 2, {""});
   add(1, 2, {});

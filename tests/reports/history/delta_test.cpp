@@ -175,6 +175,11 @@ TEST_F(HistoryDelta, WantsAllRecordsOfEachNewGroup) {
     EXPECT_THAT(delta.needing(), Contains("n3"));
     EXPECT_THAT(delta.nodes[2].why, HasSubstr("of its run of 2 nodes 1 record is not among the new ones"));
     EXPECT_EQ(delta.needing().size(), told ? 1u : 3u);
+    // An attempt in which its node met nobody does not fill the gap.
+    auto alone = record("n1", kLater - 5);
+    alone.nodeCount = 2;
+    add(alone, RecordUse::kRerun);
+    EXPECT_THAT(plan().needing(), Contains("n3"));
   }
 }
 

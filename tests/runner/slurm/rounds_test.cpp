@@ -116,9 +116,9 @@ TEST_F(PutBack, WhatRunsAgainKeepsWhatItWasSetAsideFor) {
   const auto after = files();
   ASSERT_TRUE(putBack(run()).ok());
   const auto now = files();
-  EXPECT_TRUE(now.contains("cluster.exit")) << "no cluster job was submitted";
-  for (const char* file :
-       {"attempts/nodes/n1.0/claim", "attempts/nodes/n2.x.0/claim", "attempts/fleet.0/fleet.exit"})
+  // The cluster's too, though no job for it was submitted yet: n1 may have been repaired since.
+  for (const char* file : {"attempts/nodes/n1.0/claim", "attempts/nodes/n2.x.0/claim",
+                           "attempts/fleet.0/fleet.exit", "attempts/cluster.0/exit"})
     EXPECT_TRUE(now.contains(file)) << file;
   EXPECT_EQ(now.size(), after.size());
   ASSERT_TRUE(run().appendCancelled("8").ok());
