@@ -44,8 +44,9 @@ Result<bool> reduce(std::vector<double>& values, const Maximum& maximum) {
 Error damagedOnItsWay(bool here) {
   // In the words that a fleet looks for (reports/fleet/read/cause.cpp).
   return {ErrorCode::kCorrupt,
-          "values that all ranks exchange do not arrive as they were sent: memory or a link of one of them "
-          "changes data",
+          "values that all ranks exchange do not arrive as they were sent, from a rank that cannot be told: "
+          "memory or a link of "
+          "one of them changes data",
           here ? "arrived damaged here" : "arrived well here, damaged at another rank"};
 }
 

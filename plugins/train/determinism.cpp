@@ -14,7 +14,8 @@ namespace {
 /// What one training leaves behind.
 struct Trace {
   std::vector<double> losses;
-  std::vector<uint64_t> gradients;  ///< hash after each sum
+  std::vector<uint64_t> own;        ///< hash of this rank's gradients before each sum
+  std::vector<uint64_t> gradients;  ///< the same after it
   uint64_t parameters = 0;          ///< hash after the last step
   std::set<int> diverged;
 };
@@ -26,10 +27,11 @@ Result<Trace> trainOnce(const Bench& bench, const Group& group, const Params& pa
   Trace trace;
   for (uint64_t i = 0; i < iterations; ++i) {
     if (bench.host.cancelled()) return Error{ErrorCode::kTimeout, "training was cancelled", ""};
-    MUSTER_TRY(Step step, trainer->step());
+    MUSTER_TRY(Step step, trainer->step(Sum::kApart));
     MUSTER_TRY(uint64_t hash, bench.device.hash(trainer->program().gradients()));
     MUSTER_TRY(std::vector<int> diverged, trainer->divergedRanks());
     trace.losses.push_back(step.loss);
+    trace.own.push_back(step.ownGradients);
     trace.gradients.push_back(hash);
     trace.diverged.insert(diverged.begin(), diverged.end());
     bench.host.progress(
@@ -46,18 +48,23 @@ struct Difference {
   int gradients = 0;
   bool parameters = false;
   std::string first;
+  bool own = true;  ///< the first one is in what this rank computed itself: only sums are of all ranks
 };
 
 Difference compare(const Trace& a, const Trace& b) {
   Difference difference;
   for (size_t i = 0; i < a.losses.size(); ++i) {
     const bool loss = std::bit_cast<uint64_t>(a.losses[i]) != std::bit_cast<uint64_t>(b.losses[i]);
-    const bool gradient = a.gradients[i] != b.gradients[i];
+    const bool own = a.own[i] != b.own[i];
+    const bool gradient = own || a.gradients[i] != b.gradients[i];
     difference.losses += loss ? 1 : 0;
     difference.gradients += gradient ? 1 : 0;
-    if ((loss || gradient) && difference.first.empty())
-      difference.first = fmt::format("iteration {}: loss {:a}, then {:a}; gradients {:016x}, then {:016x}",
-                                     i + 1, a.losses[i], b.losses[i], a.gradients[i], b.gradients[i]);
+    if (!(loss || gradient) || !difference.first.empty()) continue;
+    difference.own = loss || own;
+    difference.first = fmt::format(
+        "iteration {}: loss {:a}, then {:a}; gradients {:016x}, then {:016x}; their sums {:016x}, then "
+        "{:016x}",
+        i + 1, a.losses[i], b.losses[i], a.own[i], b.own[i], a.gradients[i], b.gradients[i]);
   }
   difference.parameters = a.parameters != b.parameters;
   if (difference.parameters && difference.first.empty())
@@ -75,10 +82,13 @@ Status reportDifference(const Bench& bench, const Group& group, const Trace& tra
   MUSTER_CHECK_OK(tell("gradient_mismatches", difference.gradients));
   MUSTER_CHECK_OK(tell("parameter_mismatches", difference.parameters ? 1 : 0));
   if (!difference.first.empty()) {
-    const std::string text =
+    std::string text =
         fmt::format("rank {} on {}: {}", group.rank(), bench.device.info().id, difference.first);
+    if (group.size() > 1)
+      text +=
+          difference.own ? fmt::format(", from rank {}", group.rank()) : ", from a rank that cannot be told";
     bench.host.log(MUSTER_LOG_ERROR, text);
-    MUSTER_CHECK_OK(bench.host.fact("first_mismatch", text));
+    MUSTER_CHECK_OK(bench.host.fact("first_fault", text));
   }
   if (group.leads())
     MUSTER_CHECK_OK(bench.host.fact("final_parameters", fmt::format("{:016x}", trace.parameters)));

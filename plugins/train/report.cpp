@@ -130,7 +130,11 @@ Status reportDiverged(const Bench& bench, const Group& group, const std::set<int
     tell.number("diverged_ranks", "count", 1);
   if (diverged.empty()) return tell.status();
   MUSTER_TRY(const std::string names, group.nameRanks(diverged));
-  return tell.text("first_diverged", names + ": other gradients than the others' after the same sum")
+  // What it received may have been changed by a link, or by a rank that passed it on.
+  return tell
+      .text("diverged_first_fault", names +
+                                        ": other gradients or parameters than the others' after the same "
+                                        "sums, from a rank that cannot be told")
       .status();
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 
@@ -87,28 +88,42 @@ Status Trainer::takeBatch() {
   return writeBatch(model_, *batch, *program_);
 }
 
-Result<Step> Trainer::step() {
+Status Trainer::backwardApart(uint64_t& ownGradients) {
+  std::vector<ElementRange> ranges;
+  MUSTER_CHECK_OK(program_->backward([&](ElementRange range) {
+    ranges.push_back(range);
+    return Status();
+  }));
+  MUSTER_TRY(ownGradients, bench_.device.hash(program_->gradients()));
+  for (const ElementRange& range : ranges) MUSTER_CHECK_OK(reducer_.ready(range));
+  return {};
+}
+
+Result<Step> Trainer::step(Sum sum) {
   Step step;
   const double start = bench_.device.now();
   MUSTER_CHECK_OK(takeBatch());
   step.wait = bench_.device.now() - start;
   MUSTER_CHECK_OK(program_->forward(Pass::kTraining));
-  MUSTER_CHECK_OK(program_->backward([this](ElementRange range) { return reducer_.ready(range); }));
+  MUSTER_CHECK_OK(sum == Sum::kApart
+                      ? backwardApart(step.ownGradients)
+                      : program_->backward([this](ElementRange range) { return reducer_.ready(range); }));
   MUSTER_CHECK_OK(reducer_.finish());
   MUSTER_CHECK_OK(program_->step(params_.learningRate, 1.0 / group_.size()));
   MUSTER_CHECK_OK(bench_.device.synchronize());
   step.seconds = bench_.device.now() - start;
   MUSTER_TRY(step.loss, program_->loss());
   ++steps_;
-  if (!std::isfinite(step.loss))
-    return Error{
-        ErrorCode::kCorrupt,
-        fmt::format(
-            "the loss is {} after {} steps; the device computes wrong, or the learning rate {} is too "
-            "high for this model",
-            step.loss, steps_, params_.learningRate),
-        fmt::format("rank {} on {}", group_.rank(), bench_.device.info().id)};
-  return step;
+  if (std::isfinite(step.loss)) return step;
+  // The first loss is of what nobody else has touched.
+  const bool own = group_.size() == 1 || steps_ == 1;
+  return Error{
+      ErrorCode::kCorrupt,
+      fmt::format("the loss is {} after {} steps{}; the device computes wrong, {}or the learning rate {} "
+                  "is too high for this model",
+                  step.loss, steps_, own ? "" : ", from a rank that cannot be told",
+                  own ? "" : "a link changes data, ", params_.learningRate),
+      fmt::format("rank {} on {}", group_.rank(), bench_.device.info().id)};
 }
 
 Status Trainer::stepAlone() {
@@ -120,8 +135,10 @@ Status Trainer::stepAlone() {
 
 Result<std::vector<int>> Trainer::divergedRanks() {
   if (group_.size() == 1) return std::vector<int>{};
-  MUSTER_TRY(uint64_t hash, bench_.device.hash(program_->gradients()));
-  return group_.deviants(hash);
+  MUSTER_TRY(const uint64_t sums, bench_.device.hash(program_->gradients()));
+  // They start equal and take equal steps: in them an earlier sum that differed is left.
+  MUSTER_TRY(const uint64_t parameters, bench_.device.hash(program_->parameters()));
+  return group_.deviants(sums ^ std::rotl(parameters, 1));
 }
 
 }  // namespace muster::train

@@ -15,9 +15,16 @@ namespace muster::train {
 
 /// One iteration as the device's clock saw it.
 struct Step {
-  double seconds = 0;  ///< from asking for data to the end of the optimizer
-  double wait = 0;     ///< of these: for the batch
-  double loss = 0;     ///< of this rank's batch, before the update
+  double seconds = 0;         ///< from asking for data to the end of the optimizer
+  double wait = 0;            ///< of these: for the batch
+  double loss = 0;            ///< of this rank's batch, before the update
+  uint64_t ownGradients = 0;  ///< with Sum::kApart: hash of this rank's gradients before they were summed
+};
+
+/// When a step sums the gradients over the ranks.
+enum class Sum {
+  kOverlapping,  ///< while the backward pass runs
+  kApart,        ///< after it, so that the ranks' own gradients can be told from a wrong sum
 };
 
 class Trainer {
@@ -28,11 +35,12 @@ class Trainer {
                                                const Dataset* data, uint64_t batches, uint64_t seed);
 
   /// One step of the whole group. A loss that is no number is an error.
-  Result<Step> step();
+  Result<Step> step(Sum sum = Sum::kOverlapping);
   /// The work of a step on the last batch without the others: parameters of the ranks are not the same
   /// afterwards.
   Status stepAlone();
-  /// Ranks whose gradients differ from the others' after the last step, whose sum all ranks share.
+  /// Ranks whose gradients or parameters differ from the others' after the last step: all ranks share the
+  /// sums of all steps.
   Result<std::vector<int>> divergedRanks();
 
   [[nodiscard]] Program& program() { return *program_; }
@@ -45,6 +53,7 @@ class Trainer {
           std::unique_ptr<Program> program);
   void pinInputs();
   Status takeBatch();
+  Status backwardApart(uint64_t& ownGradients);
 
   const Bench& bench_;
   const Group& group_;

@@ -174,6 +174,13 @@ Json ClusterRun::fleetResult() const {
   return Json::parse(readWhole(dir_.path() / "fleet/fleet.json"));
 }
 
+std::map<std::string, std::string> ClusterRun::states() const {
+  std::map<std::string, std::string> nodes;
+  const Json fleet = fleetResult();
+  for (const Json& node : fleet.at("nodes")) nodes[node.at("node")] = node.at("state");
+  return nodes;
+}
+
 bool ClusterRun::nothingLeft(int host) const {
   for (int turn = 0; turn < 100; ++turn) {
     if (hosts.processes(host, "").empty()) return true;

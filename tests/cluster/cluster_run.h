@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <future>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ class ClusterRun {
   /// `muster fleet` over the records of all hosts, and what it wrote.
   ProcessResult fleet();
   [[nodiscard]] Json fleetResult() const;
+  /// Host -> its state in the fleet.
+  [[nodiscard]] std::map<std::string, std::string> states() const;
 
   [[nodiscard]] const ProcessResult& ended(int host) const {
     return ended_.at(static_cast<size_t>(host)).value();

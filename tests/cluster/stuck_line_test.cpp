@@ -6,10 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 
-#include "runner/core/json.h"
 #include "tests/cluster/cluster_run.h"
 
 namespace muster::testing {
@@ -46,14 +44,6 @@ class ClusterStuckLine : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
   }
-
-  /// Host -> its state in the fleet.
-  static std::map<std::string, std::string> outcomes(const ClusterRun& run) {
-    std::map<std::string, std::string> nodes;
-    const Json fleet = run.fleetResult();
-    for (const Json& node : fleet.at("nodes")) nodes[node.at("node")] = node.at("state");
-    return nodes;
-  }
 };
 
 TEST_P(ClusterStuckLine, IsNeverHeldAgainstAnotherHost) {
@@ -66,7 +56,7 @@ TEST_P(ClusterStuckLine, IsNeverHeldAgainstAnotherHost) {
     run.start(host, host, {}, host == kStuck ? stuck : ProcessOptions{});
   run.finish();
   const ProcessResult fleet = run.fleet();
-  const auto nodes = outcomes(run);
+  const auto nodes = run.states();
   for (int host = 0; host < kStuckHosts; ++host) {
     const std::string& state = nodes.at(Hosts::name(host));
     if (host == kStuck)

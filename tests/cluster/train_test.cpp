@@ -77,7 +77,7 @@ TEST_F(ClusterTrain, AcceptsHealthyHosts) {
     EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
     for (const char* stage : {"train", "twice"}) {
       EXPECT_EQ(run.stage(host, stage).group.value("world_size", 0), kTrainHosts);
-      EXPECT_EQ(textOf(run, host, stage, "train.first_diverged"), "");
+      EXPECT_EQ(textOf(run, host, stage, "train.diverged_first_fault"), "");
     }
   }
   EXPECT_EQ(textOf(run, 0, "train", "train.diverged_ranks"), "0");
@@ -93,8 +93,9 @@ TEST_F(ClusterTrain, NamesTheHostWhoseSumsAreWrongOnAllHosts) {
   run.finish();
   for (int host = 0; host < kTrainHosts; ++host)
     for (const char* stage : {"train", "twice"})
-      EXPECT_EQ(textOf(run, host, stage, "train.first_diverged"),
-                "rank 1 (n1): other gradients than the others' after the same sum")
+      EXPECT_EQ(textOf(run, host, stage, "train.diverged_first_fault"),
+                "rank 1 (n1): other gradients or parameters than the others' after the same sums, from a "
+                "rank that cannot be told")
           << "host " << host << "\n"
           << run.details(host, stage) << run.ended(host).out;
   // Node 0 tells for the group, the sick one for itself; a healthy one is not rejected for it.
@@ -103,6 +104,28 @@ TEST_F(ClusterTrain, NamesTheHostWhoseSumsAreWrongOnAllHosts) {
     EXPECT_EQ(textOf(run, host, "train", "train.diverged_ranks"), "1");
   }
   EXPECT_EQ(run.ended(2).exitCode, 0) << run.ended(2).out << run.ended(2).err;
+}
+
+/// What a line changes becomes part of the sums of all hosts: both trainings differ on each, from the first
+/// such sum on.
+TEST_F(ClusterTrain, LaysALineThatDamagesSumsToNoHost) {
+  for (const char* line : {"sends 21 1 9", "receives 21 1 9"}) {
+    SCOPED_TRACE(line);
+    ClusterRun run(kTrainHosts, kTrainPlan, {});
+    run.seeOwnInterfaces();
+    ProcessOptions sick;
+    sick.environment["LD_PRELOAD"] = buildDir() / "tests/fakes/gloo/stuck-line.so";
+    sick.environment["MUSTER_FAKE_STUCK_LINE"] = line;
+    for (int host = 0; host < kTrainHosts; ++host)
+      run.start(host, host, {}, host == kSick ? sick : ProcessOptions{});
+    run.finish();
+    const ProcessResult fleet = run.fleet();
+    EXPECT_EQ(fleet.exitCode, 1);
+    for (const auto& [host, state] : run.states()) EXPECT_EQ(state, "affected") << host << "\n" << fleet.out;
+    for (int host = 0; host < kTrainHosts; ++host)
+      EXPECT_THAT(textOf(run, host, "twice", "train.first_fault"),
+                  HasSubstr("from a rank that cannot be told"));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training by several ranks, started as a user would: real data on this CPU, and whole nodes in simulation.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,6 +103,38 @@ batch_size = 256
   for (const Measurement& m : record.stages.back().measurements)
     told += m.metric == "train.throughput" ? 1 : 0;
   EXPECT_EQ(told, 1) << "what the group reaches is counted once";
+}
+
+TEST(Training, ASimulatedGpuWhoseOwnGradientsAreWrongNamesItself) {
+  TempDir dir;
+  const auto path = dir.write("plan.toml", trainingStage("cuda", "auto", "determinism", R"([stage.params]
+model = "resnet50"
+dtype = "bf16"
+batch_size = 64
+)"));
+  for (const char* part : {"h100x8-healthy", "h100x8-cluster-healthy"})
+    dir.write(std::string(part) + ".toml", readWhole(scenario(part)));
+  const auto sick = dir.write("sick.toml", R"(schema = 1
+name = "sick"
+include = ["h100x8-cluster-healthy.toml"]
+[[fault]]
+kind = "corruption"
+node = 0
+device = 4
+every = 7
+offset = 4096
+bit = 13
+ops = ["training"]
+)");
+  const auto result =
+      runMuster({"run", path.string(), "--simulate", sick.string(), "--out", (dir.path() / "run").string()});
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  const Record record = recordIn(dir.path() / "run");
+  std::vector<std::string> faults;
+  for (const Measurement& m : record.stages.back().measurements)
+    if (m.metric == "train.first_fault") faults.push_back(m.text);
+  EXPECT_THAT(faults, ::testing::ElementsAre(::testing::EndsWith(", from rank 4")));
+  for (const Verdict& v : verdictsOf(record, Outcome::kFail)) EXPECT_EQ(v.device, "gpu4") << v.detail;
 }
 
 }  // namespace

@@ -33,9 +33,8 @@ constexpr std::array<std::string_view, 8> kNotMet = {
 
 constexpr std::string_view kStoppedFor = " was stopped because ";
 
-/// What a rank says that got other values than were sent to it (kernels/checks/largest.cpp): it cannot know
-/// by whom.
-constexpr std::string_view kDamaged = "values that all ranks exchange do not arrive as they were sent";
+/// What a rank says that got other values than were sent to it.
+constexpr std::string_view kUntold = "from a rank that cannot be told";
 
 int numberIn(const std::ssub_match& text) {
   int number = -1;
@@ -86,7 +85,7 @@ std::string clauseOf(const std::string& text, const std::vector<Found>& found, s
 }  // namespace
 
 std::optional<std::string> sourceRank(std::string_view firstFault) {
-  if (has(firstFault, "from a rank that cannot be told")) return "";
+  if (has(firstFault, kUntold)) return "";
   constexpr std::string_view kFrom = "from rank ";
   const size_t at = firstFault.rfind(kFrom);
   if (at == std::string_view::npos) return std::nullopt;
@@ -98,7 +97,7 @@ std::optional<std::string> sourceRank(std::string_view firstFault) {
 
 CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stopped) {
   if (has(detail, "prerequisite stage ")) return {Cause::kNeed, {}};
-  if (has(detail, kDamaged)) return {Cause::kRank, {}};
+  if (has(detail, kUntold)) return {Cause::kRank, {}};
   if (!culprit.empty() && has(detail, culprit)) return {Cause::kPeer, culprit};
   if (std::any_of(kNotMet.begin(), kNotMet.end(),
                   [&](std::string_view words) { return has(detail, words); }) ||

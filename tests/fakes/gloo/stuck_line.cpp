@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loaded before all else (LD_PRELOAD), it is a data line that is stuck, in what this process sends or
 // receives by Gloo. MUSTER_FAKE_STUCK_LINE says which: "sends 26 1" leaves bit 26 of each eight bytes at 1 in
-// all that is sent; "receives 26 0" at 0 in all that arrives. Gloo's own headers stay as
-// they are.
+// all that is sent; "receives 26 0" at 0 in all that arrives; "sends 26 1 5" only in every fifth of what is
+// larger than 1 KiB, as a loose contact does. Gloo's own headers stay as they are.
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,16 +20,20 @@ namespace {
 constexpr size_t kHeader =
     48;  ///< of Gloo's messages: what is sent or read first of this size, or less, may be one
 
+constexpr size_t kLoose = 1024;
+
 struct Line {
   bool sends = false, receives = false;
   int bit = 0;
   bool high = false;
+  unsigned period = 0;
+  mutable std::atomic<unsigned> count{0};
 
   Line() {
     const char* text = std::getenv("MUSTER_FAKE_STUCK_LINE");
     char what[16] = "";
     int at = 0;
-    if (text == nullptr || std::sscanf(text, "%15s %d %d", what, &bit, &at) != 3) return;
+    if (text == nullptr || std::sscanf(text, "%15s %d %d %u", what, &bit, &at, &period) < 3) return;
     sends = std::strcmp(what, "sends") == 0;
     receives = std::strcmp(what, "receives") == 0;
     high = at != 0;
@@ -36,6 +41,7 @@ struct Line {
 
   /// By address, as a line of a bus has its bits.
   void damage(void* data, size_t bytes, const void* address) const {
+    if (period > 0 && (bytes <= kLoose || ++count % period != 0)) return;
     auto* byte = static_cast<unsigned char*>(data);
     const auto mask = static_cast<unsigned char>(1u << (bit % 8));
     size_t i = (static_cast<size_t>(bit / 8) - reinterpret_cast<uintptr_t>(address)) % 8;

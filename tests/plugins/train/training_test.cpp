@@ -147,7 +147,7 @@ TEST_F(Training, FindsSilentCorruptionByTrainingTwice) {
   ASSERT_EQ(plugin_.run(sick, "determinism", params, contextFor("sim", "gpu0", path.string())).ran,
             MUSTER_OK);
   EXPECT_GT(sick.value("gradient_mismatches"), 0);
-  EXPECT_THAT(sick.told("first_mismatch").at(0).text, HasSubstr("rank 0 on gpu0: iteration 4"));
+  EXPECT_THAT(sick.told("first_fault").at(0).text, HasSubstr("rank 0 on gpu0: iteration 4"));
 }
 
 TEST_F(Training, InfersTheSameBitsInEveryPassOnThisCpu) {
