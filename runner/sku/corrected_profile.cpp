@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "runner/core/majority.h"
@@ -53,6 +52,8 @@ class Corrector {
     out_.profile = base_;
     out_.profile.path.clear();
     for (Expectation& e : out_.profile.expectations) MUSTER_CHECK_OK(correct(e));
+    auto& all = out_.profile.expectations;
+    all.insert(all.end(), added_.begin(), added_.end());
     if (out_.corrections.empty() && out_.confirmed.empty())
       return refusal(
           fmt::format("no limit of profile {} was measured{}", base_.name,
@@ -64,33 +65,91 @@ class Corrector {
 
  private:
   Status correct(Expectation& e) {
-    MUSTER_TRY(const std::optional<Measured> found, weakest(e));
-    if (!found) {
+    MUSTER_TRY(const std::vector<Measured> all, judgedBy(e));
+    if (all.empty()) {
       ++out_.kept;
       return {};
     }
-    const double tolerance = e.kind == CheckKind::kBaseline ? e.tolerance : tolerance_;
-    const double bound = found->value * (found->lower() ? 1 + tolerance : 1 - tolerance);
-    const double tighter = found->lower() ? found->bound / bound : bound / found->bound;
-    const std::string labels = labelsText(e.where);
-    const std::string what = e.metric + (labels.empty() ? "" : " " + labels);
-    const std::string measured = formatQuantity(found->value, found->group->unit);
-    if (found->headroom() >= 1 && tighter <= 1 + kSame) {
-      out_.confirmed.push_back(
-          fmt::format("{}: {}; measured {}", what, text(*found, found->bound), measured));
+    const Measured& weakest =
+        *std::min_element(all.begin(), all.end(),
+                          [](const Measured& a, const Measured& b) { return a.headroom() < b.headroom(); });
+    if (weakest.headroom() < 1) {
+      move(e, weakest, e.where);
       return {};
     }
-    const std::string before = text(*found, found->bound);
-    e.source = source(e, *found, before);
-    measuredBy_.insert(found->nodes.begin(), found->nodes.end());
+    // What was not measured may be slower: of a limit that holds for more, only the part that was is
+    // tightened.
+    bool moved = false;
+    const Expectation before = e;
+    for (const Measured& found : all) {
+      if (isWeakestOfItsLabels(found, all) && tighter(before, found) > 1 + kSame) {
+        if (found.group->where == before.where)
+          move(e, found, before.where);
+        else if (!isBoundElsewhere(before, found))
+          move(added_.emplace_back(before), found, found.group->where);
+        else
+          continue;
+        moved = true;
+      }
+    }
+    if (!moved)
+      out_.confirmed.push_back(fmt::format("{}: {}; measured {}", name(e.metric, e.where),
+                                           text(weakest, weakest.bound),
+                                           formatQuantity(weakest.value, weakest.group->unit)));
+    return {};
+  }
+
+  static std::string name(const std::string& metric, const Labels& where) {
+    const std::string labels = labelsText(where);
+    return metric + (labels.empty() ? "" : " " + labels);
+  }
+
+  [[nodiscard]] double toleranceOf(const Expectation& e) const {
+    return e.kind == CheckKind::kBaseline ? e.tolerance : tolerance_;
+  }
+
+  [[nodiscard]] double boundBy(const Expectation& e, const Measured& found) const {
+    return found.value * (found.lower() ? 1 + toleranceOf(e) : 1 - toleranceOf(e));
+  }
+
+  /// By how much the bound would be tighter than that of the base.
+  [[nodiscard]] double tighter(const Expectation& e, const Measured& found) const {
+    const double bound = boundBy(e, found);
+    return found.lower() ? found.bound / bound : bound / found.bound;
+  }
+
+  static bool isWeakestOfItsLabels(const Measured& found, const std::vector<Measured>& all) {
+    return std::none_of(all.begin(), all.end(), [&](const Measured& other) {
+      return &other != &found && other.group->where == found.group->where &&
+             (other.headroom() < found.headroom() ||
+              (other.headroom() == found.headroom() && &other < &found));
+    });
+  }
+
+  /// Whether another limit of the base is about these figures in particular.
+  [[nodiscard]] bool isBoundElsewhere(const Expectation& e, const Measured& found) const {
+    const LearnGroup& group = *found.group;
+    return std::any_of(base_.expectations.begin(), base_.expectations.end(), [&](const Expectation& other) {
+      return other.metric == e.metric && other.where.size() > e.where.size() &&
+             labelsMatch(group.where, other.where) && isBound(other, group.direction);
+    });
+  }
+
+  /// Moves `e` to what was measured, for figures with these labels.
+  void move(Expectation& e, const Measured& found, const Labels& where) {
+    const double bound = boundBy(e, found);
+    const std::string before = text(found, found.bound);
+    e.source = source(e, found, before);
+    e.where = where;
+    measuredBy_.insert(found.nodes.begin(), found.nodes.end());
     if (e.kind == CheckKind::kBaseline)
-      e.limit = roundedFigure(found->value);
+      e.limit = roundedFigure(found.value);
     else if (e.kind == CheckKind::kOfPeak)
-      e.limit = std::floor(e.limit * bound / found->bound * 1e4) / 1e4;
+      e.limit = std::floor(e.limit * bound / found.bound * 1e4) / 1e4;
     else
       e.limit = roundedFigure(bound);
-    out_.corrections.push_back({what, before, text(*found, bound), measured, found->headroom() < 1});
-    return {};
+    out_.corrections.push_back({name(e.metric, where), before, text(found, bound),
+                                formatQuantity(found.value, found.group->unit), found.headroom() < 1});
   }
 
   static std::string text(const Measured& found, double bound) {
@@ -98,10 +157,10 @@ class Corrector {
                        formatQuantity(bound, found.group->unit));
   }
 
-  /// What `e` judges with the least room; nothing where it is no bound of something that was measured.
-  [[nodiscard]] Result<std::optional<Measured>> weakest(const Expectation& e) {
-    std::optional<Measured> least;
-    if (e.statistic != "median") return least;
+  /// What `e` judges; nothing where it is no bound of something that was measured.
+  [[nodiscard]] Result<std::vector<Measured>> judgedBy(const Expectation& e) {
+    std::vector<Measured> all;
+    if (e.statistic != "median") return all;
     for (size_t i = 0; i < input_.groups.size(); ++i) {
       const LearnGroup& group = input_.groups[i];
       if (group.metric != e.metric || !labelsMatch(group.where, e.where) || !isBound(e, group.direction))
@@ -114,9 +173,9 @@ class Corrector {
         continue;
       }
       MUSTER_CHECK_OK(checkPossible(group, input_.physical[i], found.value));
-      if (!least || found.headroom() < least->headroom()) least = found;
+      all.push_back(found);
     }
-    return least;
+    return all;
   }
 
   [[nodiscard]] Measured measured(const LearnGroup& group, const Expectation& e) const {
@@ -134,9 +193,7 @@ class Corrector {
       medians.push_back(medianOf(values));
     }
     if (!medians.empty()) found.value = medianOf(medians);
-    const auto peak = base_.peaks.find(group.peak);
-    found.bound = e.kind == CheckKind::kOfPeak ? e.limit * (peak == base_.peaks.end() ? 0 : peak->second)
-                                               : boundFigure(e, base_, group.direction);
+    found.bound = boundFor(e, base_, group);
     return found;
   }
 
@@ -182,6 +239,7 @@ class Corrector {
   const Provenance& provenance_;
   size_t healthy_ = 0;                ///< nodes
   std::set<int> measuredBy_;          ///< nodes whose figures moved a limit
+  std::vector<Expectation> added_;    ///< parts of wider limits
   std::set<std::string> notCounted_;  ///< see CorrectedProfile
   CorrectedProfile out_;
 };

@@ -19,6 +19,7 @@ namespace {
 /// Healthy values lean no more to the bad side: a skew normal distribution comes to at most 0.17.
 constexpr double kHealthySkew = 0.2;
 constexpr double kSureCatch = 0.99;
+constexpr double kWidest = 0.25;  // tolerance; a limit further away would catch nothing worth the name
 constexpr size_t kMostNamed = 5;
 
 /// "n1 (gemm failed), n2, and 7 more"
@@ -210,14 +211,14 @@ class Learner {
     }
     setLimit(limit, spread, clustering);
     MUSTER_CHECK_OK(checkPossible(group, input_.physical[index], limit.value));
-    if (limit.tolerance > group.widest)
+    if (limit.tolerance > kWidest)
       notLearned(
           index,
           fmt::format("{}: healthy values vary by {} (one sigma) over {} nodes; a limit that accepts them "
                       "would be {} away, expected at most {}. Check for two kinds of nodes and the worst "
                       "({}), run the plan on more nodes, or measure longer",
                       group.text(), formatQuantity(limit.sigma, "ratio", 2), limit.nodes,
-                      formatQuantity(limit.tolerance, "ratio", 2), formatQuantity(group.widest, "ratio", 2),
+                      formatQuantity(limit.tolerance, "ratio", 2), formatQuantity(kWidest, "ratio", 2),
                       worstOf(group)));
     else
       learned_.limits.push_back(limit);

@@ -12,12 +12,12 @@
 
 namespace muster {
 
-/// The median of one measurement's samples on one device.
+/// What a limit is compared with of one measurement on one device.
 struct LearnFigure {
   int node = 0;     ///< index into LearnInput::nodes
   int device = -1;  ///< index into its devices; -1: of the node as a whole
   double value = 0;
-  size_t samples = 1;  ///< of which it is the median
+  size_t samples = 1;  ///< of which it comes
 };
 
 /// All figures that one expectation of a profile would judge in one stage.
@@ -29,7 +29,6 @@ struct LearnGroup {
   Direction direction = Direction::kNone;
   std::string peak;  ///< name of its theoretical peak, or empty
   std::vector<LearnFigure> figures;
-  double widest = 0.25;  ///< tolerance; a limit further away would catch nothing worth the name
 
   /// "compute.gemm_throughput dtype=bf16 size=8192 in stage gemm"
   [[nodiscard]] std::string text() const;

@@ -33,15 +33,14 @@ class Builder {
  public:
   Builder(const Profile& base, const LearnInput& input, const Learned& learned, const LearnOptions& options,
           const Provenance& provenance)
-      : base_(base), input_(input), learned_(learned), options_(options), provenance_(provenance) {
-    for (const LearnedLimit& limit : learned.limits) isLearned_.insert(limit.group);
-  }
+      : base_(base), input_(input), learned_(learned), options_(options), provenance_(provenance) {}
 
   LearnedProfile build() {
     out_.profile = base_;
     out_.profile.expectations.clear();
     out_.profile.path.clear();
-    for (const auto& [at, limit] : loosest()) out_.profile.expectations.push_back(expectation(*limit));
+    for (const auto& [place, limit] : loosest()) add(place, *limit);
+    out_.learned = added_.size();
     for (const Expectation& e : base_.expectations) takeOver(e);
     writeFacts();
     return std::move(out_);
@@ -50,15 +49,40 @@ class Builder {
  private:
   using Place = std::pair<std::string, Labels>;
 
-  /// One limit for each metric and labels: where several stages measure it, the one that spares them all.
-  [[nodiscard]] std::map<Place, const LearnedLimit*> loosest() const {
+  /// One limit for each metric and labels: of all groups that it judges, the one that spares them all.
+  /// Nothing where one of those was not learned.
+  [[nodiscard]] std::map<Place, const LearnedLimit*> loosest() {
     std::map<Place, const LearnedLimit*> chosen;
-    for (const LearnedLimit& limit : learned_.limits) {
-      const LearnGroup& group = input_.groups[limit.group];
-      const LearnedLimit*& at = chosen[{group.metric, group.where}];
-      if (at == nullptr || end(limit, group.direction) < end(*at, group.direction)) at = &limit;
+    for (const LearnedLimit& own : learned_.limits) {
+      const LearnGroup& group = input_.groups[own.group];
+      if (const LearnGroup* open = judgedButNotLearned(group)) {
+        out_.unused.push_back(fmt::format("{}: its limit would judge {}, too, which was not learned",
+                                          group.text(), open->text()));
+        continue;
+      }
+      for (const LearnedLimit& limit : learned_.limits) {
+        const LearnGroup& judged = input_.groups[limit.group];
+        if (judged.metric != group.metric || !labelsMatch(judged.where, group.where)) continue;
+        const LearnedLimit*& at = chosen[{group.metric, group.where}];
+        if (at == nullptr || end(limit, group.direction) < end(*at, group.direction)) at = &limit;
+      }
     }
     return chosen;
+  }
+
+  /// A group that a limit of `group` judges, and for which nothing is known to be healthy. What no two
+  /// healthy nodes measured says nothing of the others.
+  [[nodiscard]] const LearnGroup* judgedButNotLearned(const LearnGroup& group) const {
+    for (const auto& [index, why] : learned_.notLearned) {
+      const LearnGroup& other = input_.groups[index];
+      if (other.metric != group.metric || !labelsMatch(other.where, group.where)) continue;
+      std::set<int> nodes;
+      for (const LearnFigure& figure : other.figures)
+        if (!std::binary_search(learned_.sick.begin(), learned_.sick.end(), figure.node))
+          nodes.insert(figure.node);
+      if (nodes.size() > 1) return &other;
+    }
+    return nullptr;
   }
 
   /// Where it begins to fail, signed so that less is looser.
@@ -67,11 +91,29 @@ class Builder {
                                           : limit.value * (1 - limit.tolerance);
   }
 
-  [[nodiscard]] Expectation expectation(const LearnedLimit& limit) const {
+  /// The limit of `place`, unless the base has one that is stricter: healthy nodes meet that one, too.
+  void add(const Place& place, const LearnedLimit& limit) {
+    const LearnGroup& group = input_.groups[limit.group];
+    const Expectation e = expectation(place, limit);
+    const auto stricter =
+        std::find_if(base_.expectations.begin(), base_.expectations.end(), [&](const Expectation& known) {
+          return known.metric == e.metric && labelsMatch(e.where, known.where) &&
+                 isBound(known, group.direction) &&
+                 isStricter(boundFor(known, base_, group), boundFor(e, base_, group), group.direction);
+        });
+    if (stricter == base_.expectations.end()) {
+      out_.profile.expectations.push_back(e);
+      added_.push_back(&group);
+    } else
+      out_.unused.push_back(fmt::format("{}: {} would be looser than the base's {}", group.text(),
+                                        boundText(e, base_, group.direction), stricter->text()));
+  }
+
+  [[nodiscard]] Expectation expectation(const Place& place, const LearnedLimit& limit) const {
     const LearnGroup& group = input_.groups[limit.group];
     Expectation e;
-    e.metric = group.metric;
-    e.where = group.where;
+    e.metric = place.first;
+    e.where = place.second;
     e.kind = CheckKind::kBaseline;
     e.unit = group.unit;
     e.limit = roundedFigure(limit.value);
@@ -103,38 +145,19 @@ class Builder {
     return kRemedy;
   }
 
-  /// An expectation of the base goes when all figures of this run that it judges have a learned limit.
+  /// A bound of the base goes where a learned one judges all that it judges, and is no looser.
   void takeOver(const Expectation& e) {
-    const LearnedLimit* successor = nullptr;
-    for (size_t i = 0; i < input_.groups.size(); ++i) {
-      const LearnGroup& group = input_.groups[i];
-      if (group.metric != e.metric || !labelsMatch(group.where, e.where)) continue;
-      if (!isBound(e, group.direction) || isLearned_.count(i) == 0) {
-        successor = nullptr;
-        break;
-      }
-      for (const LearnedLimit& limit : learned_.limits)
-        if (limit.group == i) successor = &limit;
-    }
-    if (successor == nullptr) {
-      out_.profile.expectations.push_back(e);
+    for (size_t i = 0; i < added_.size(); ++i) {
+      const Expectation& now = out_.profile.expectations[i];
+      const LearnGroup& group = *added_[i];
+      if (now.metric != e.metric || !labelsMatch(e.where, now.where) || !isBound(e, group.direction) ||
+          isStricter(boundFor(e, base_, group), boundFor(now, base_, group), group.direction))
+        continue;
+      const std::string labels = labelsText(e.where);
+      out_.replaced.push_back(e.metric + (labels.empty() ? "" : " " + labels) + ": " + e.text());
       return;
     }
-    noteReplaced(e, *successor);
-  }
-
-  void noteReplaced(const Expectation& e, const LearnedLimit& limit) {
-    const LearnGroup& group = input_.groups[limit.group];
-    const std::string labels = labelsText(e.where);
-    const std::string what = e.metric + (labels.empty() ? "" : " " + labels);
-    out_.replaced.push_back(what + ": " + e.text());
-    const double before = boundFigure(e, base_, group.direction);
-    const Expectation now = expectation(limit);
-    const double after = boundFigure(now, base_, group.direction);
-    const bool looser = group.direction == Direction::kLower ? after > before : after < before;
-    if (looser)
-      out_.looser.push_back(fmt::format("{}: {} in place of {}", what, boundText(now, base_, group.direction),
-                                        boundText(e, base_, group.direction)));
+    out_.profile.expectations.push_back(e);
   }
 
   void writeFacts() {
@@ -155,7 +178,7 @@ class Builder {
   const Learned& learned_;
   const LearnOptions& options_;
   const Provenance& provenance_;
-  std::set<size_t> isLearned_;
+  std::vector<const LearnGroup*> added_;  ///< of the first expectations of the profile
   LearnedProfile out_;
 };
 
@@ -191,15 +214,6 @@ void markSimulated(Profile& profile, const std::string& scenario) {
     profile.description = "SIMULATED: " + profile.description;
 }
 
-double widestTolerance(const LearnGroup& group, const Profile& base) {
-  double widest = group.widest;
-  if (base.facts.count(kLearnedFact) > 0) return widest;
-  for (const Expectation& e : base.expectations)
-    if (e.metric == group.metric && e.kind == CheckKind::kBaseline && labelsMatch(group.where, e.where))
-      widest = std::min(widest, e.tolerance);
-  return widest;
-}
-
 LearnedProfile learnedProfile(const Profile& base, const LearnInput& input, const Learned& learned,
                               const LearnOptions& options, const Provenance& provenance) {
   return Builder(base, input, learned, options, provenance).build();
@@ -217,6 +231,16 @@ double boundFigure(const Expectation& e, const Profile& profile, Direction direc
     default:
       return kNaN;
   }
+}
+
+double boundFor(const Expectation& e, const Profile& profile, const LearnGroup& group) {
+  const auto peak = profile.peaks.find(group.peak);
+  if (e.kind == CheckKind::kOfPeak) return peak == profile.peaks.end() ? kNaN : e.limit * peak->second;
+  return boundFigure(e, profile, group.direction);
+}
+
+bool isStricter(double bound, double than, Direction direction) {
+  return direction == Direction::kLower ? bound < than : bound > than;
 }
 
 std::string boundText(const Expectation& e, const Profile& profile, Direction direction) {

@@ -20,18 +20,15 @@ struct Provenance {
 
 struct LearnedProfile {
   Profile profile;
+  size_t learned = 0;  ///< so many of its expectations, the first ones
   std::vector<std::string> replaced;  ///< limits of the base that are gone, "metric labels: min 650 TFLOP/s"
-  std::vector<std::string> looser;    ///< of those, where the learned limit lets more pass, in words
+  std::vector<std::string> unused;    ///< learned limits that are not in the profile, and why
 };
 
-/// `base` with the learned limits in place of its own ones on the same figures. Expectations that learning
-/// says nothing of (links, modes, health, figures that were not measured) stay as they are.
+/// `base` with the learned limits. What fails by the base fails by it: a bound of the base goes only where a
+/// learned one on all the same figures is as strict, and all else stays as it is.
 LearnedProfile learnedProfile(const Profile& base, const LearnInput& input, const Learned& learned,
                               const LearnOptions& options, const Provenance& provenance);
-
-/// The largest tolerance that may be learned of a group: what the profile that is shipped allows, where it
-/// has a baseline for it.
-double widestTolerance(const LearnGroup& group, const Profile& base);
 
 /// Whether this expectation bounds the figures on their bad side, so that a learned limit may take its place.
 bool isBound(const Expectation& expectation, Direction direction);
@@ -42,5 +39,8 @@ std::string boundText(const Expectation& expectation, const Profile& profile, Di
 /// The figure at which it begins to fail; NaN if it is no bound (texts, peers, stability), or the peak is
 /// unknown.
 double boundFigure(const Expectation& expectation, const Profile& profile, Direction direction);
+/// The same for the figures of `group`, whose peak is known.
+double boundFor(const Expectation& expectation, const Profile& profile, const LearnGroup& group);
+bool isStricter(double bound, double than, Direction direction);
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include "reports/fleet/read/stage_reader.h"
 #include "runner/core/statistics.h"
 #include "runner/core/units.h"
+#include "runner/judge/series.h"
 #include "runner/metrics/measurement.h"
 #include "runner/record/fold/sample_pack.h"
 
@@ -55,6 +56,8 @@ struct StageReader::Parts {
   std::string_view peak;
   std::string_view direction;
   std::string_view text;  ///< of a fact
+  std::string_view series;
+  double window = 0;
   int64_t rank = 0;
   bool deviceLabel = true;  ///< the device is a label too, which is left out
   LabelList labels;
@@ -84,6 +87,8 @@ struct StageReader::Parts {
     if (isKey(name, "device_label")) return value.get(deviceLabel);
     if (isKey(name, "attempt")) return value.get(attempt);
     if (isKey(name, "exponent")) return value.get(exponent);
+    if (isKey(name, "series")) return value.get(series);
+    if (isKey(name, "window")) return value.get(window);
     if (!isKey(name, "metric") && !isKey(name, "unit") && !isKey(name, "case") && !isKey(name, "labels") &&
         !isKey(name, "peak") && !isKey(name, "direction") && !isKey(name, "informational"))
       return simdjson::SUCCESS;
@@ -195,6 +200,7 @@ void StageReader::readExpectations(const dom::object& evidence) {
   comparable_.clear();
   deferredOn_.clear();
   warnedDrops_.clear();
+  failedDrops_.clear();
   dom::array expectations;
   if (!failures_.ok() || evidence.at_key("expectations").get(expectations) != simdjson::SUCCESS) return;
   if (expectations.size() > limits_.expectations)
@@ -212,9 +218,9 @@ void StageReader::readExpectations(const dom::object& evidence) {
     if (kind == checkKindName(CheckKind::kWithin) && object["peers"].get(peers) == simdjson::SUCCESS &&
         peers == "fleet")
       fleetMetrics_.insert(metric);
-    if (kind == checkKindName(CheckKind::kDropMax) && object["severity"].get(severity) == simdjson::SUCCESS &&
-        severity == "warn")
-      warnedDrops_.insert(metric);
+    if (kind != checkKindName(CheckKind::kDropMax)) continue;
+    const bool warns = object["severity"].get(severity) == simdjson::SUCCESS && severity == "warn";
+    (warns ? warnedDrops_ : failedDrops_).insert(metric);
   }
   if (accepted_) readAsked(expectations);
 }
@@ -428,6 +434,7 @@ StageReader::Slot& StageReader::slotOf(uint32_t key, int16_t device) {
   slot.device = device;
   slot.attempt = 1;
   slot.finite = true;
+  slot.series = Series::kNone;
   slot.samples.clear();
   return slot;
 }
@@ -455,6 +462,10 @@ void StageReader::addSamples(Parts& parts, bool accepted) {
                                printable(parts.device, 40), std::isnan(*odd) ? "NaN" : "an infinity"));
   slot.finite = slot.finite && odd == scratch_.end();
   slot.samples.insert(slot.samples.end(), scratch_.begin(), scratch_.end());
+  if (!spreads_ || !failedDrops_.contains(parts.metric)) return;
+  slot.direction = parts.side;
+  slot.window = parts.window;
+  if (const auto series = seriesFromName(parts.series); series.ok()) slot.series = *series;
 }
 
 // A hundred million samples in a large fleet: no call for each.
@@ -494,7 +505,14 @@ void StageReader::finishFigures() {
     figure.n = static_cast<uint16_t>(std::min<size_t>(slot.samples.size(), 65535));
     if (spreads_)
       if (const double cv = summarize(slot.samples).cv; std::isfinite(cv)) figure.cv = static_cast<float>(cv);
-    figure.median = static_cast<float>(medianOf(slot.samples));
+    figure.median = figure.compared = static_cast<float>(medianOf(slot.samples));
+    if (const auto stretch = slot.series == Series::kNone
+                                 ? std::nullopt
+                                 : worstStretch(slot.samples, slot.series, slot.direction, slot.window)) {
+      const auto level = static_cast<float>(sustainedLevel(*stretch, slot.direction));
+      figure.compared = slot.direction == Direction::kLower ? std::max(figure.median, level)
+                                                            : std::min(figure.median, level);
+    }
     node_->figures.push_back(figure);
   }
 }

@@ -40,6 +40,9 @@ struct Figure {
   uint16_t n = 0;       ///< samples, at most 65535 are counted
   float median = 0;     ///< base unit; finite
   float cv = 0;         ///< sample standard deviation / |mean|; 0 for n = 1, and without keepSpreads()
+  /// What limits are compared with: the median, or where a drop over time fails a node the level of its worst
+  /// stretch if that is worse; without keepSpreads() the median.
+  float compared = 0;
 };
 
 /// A requirement by which a stage was judged: what it is about, and its limit. Ids in FleetNames::texts.

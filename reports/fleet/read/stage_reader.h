@@ -26,7 +26,7 @@ class StageReader {
   StageReader(FleetNames& names, const ReadLimits& limits, Failures& failures)
       : names_(names), limits_(limits), failures_(failures), waivers_(names.givenWaivers) {}
 
-  /// Figures have their spread too, which takes time.
+  /// Figures have their spread and what limits are compared with, too, which takes time.
   void keepSpreads() { spreads_ = true; }
 
   /// Begins a record; `node` must outlive its stages.
@@ -54,6 +54,9 @@ class StageReader {
     int16_t device = -1;
     int attempt = 1;
     bool finite = true;
+    Series series = Series::kNone;  ///< with keepSpreads(), where a drop over time fails the node
+    Direction direction = Direction::kNone;
+    double window = 0;
     std::vector<double> samples;
   };
   /// What a test says of the first wrong result of a group: the rank that it came from, empty where it cannot
@@ -186,6 +189,7 @@ class StageReader {
   std::unordered_map<uint64_t, Span> comparable_;       ///< their measurements, by measurementId()
   std::set<std::pair<uint64_t, uint32_t>> deferredOn_;  ///< measurements with a deferred verdict, and its key
   std::set<std::string_view> warnedDrops_;              ///< metrics whose drop_max only warns
+  std::set<std::string_view> failedDrops_;              ///< those with one that fails
   std::vector<double> scratch_;
   std::string scratchKey_;
   bool spreads_ = false;

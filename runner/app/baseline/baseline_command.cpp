@@ -125,16 +125,21 @@ std::vector<std::string> leftOutLines(const LearnInput& input, const Learned& le
   return lines;
 }
 
-void printLimits(const LearnInput& input, const Learned& learned) {
+void printLimits(const LearnInput& input, const Learned& learned, const LearnedProfile& result) {
+  const auto end = result.profile.expectations.begin() + static_cast<std::ptrdiff_t>(result.learned);
   printText("\n{:<66} {:>14} {:>7} {:>16} {:>6} {:>8}\n", "learned", "value", "sigma", "limit", "n",
             "catches");
   for (const LearnedLimit& limit : learned.limits) {
     const LearnGroup& group = input.groups[limit.group];
+    if (std::none_of(result.profile.expectations.begin(), end, [&](const Expectation& e) {
+          return e.metric == group.metric && e.where == group.where;
+        }))
+      continue;
     const bool lower = group.direction == Direction::kLower;
-    const double end = limit.value * (lower ? 1 + limit.tolerance : 1 - limit.tolerance);
+    const double bound = limit.value * (lower ? 1 + limit.tolerance : 1 - limit.tolerance);
     printText("{:<66} {:>14} {:>7} {:>2} {:>13} {:>6} {:>8}\n", printable(group.text(), 120),
               formatQuantity(limit.value, group.unit), formatQuantity(limit.sigma, "ratio", 2),
-              lower ? "<=" : ">=", formatQuantity(end, group.unit), limit.n,
+              lower ? "<=" : ">=", formatQuantity(bound, group.unit), limit.n,
               formatQuantity(limit.caught, "ratio", 2));
   }
   printText(
@@ -149,16 +154,16 @@ void printFindings(const FleetToLearn& fleet, const Learned& learned, const Lear
             fleet.provenance.plan, learned.used, learned.sick.size());
   printList("remarks", fleet.remarks);
   printList("left out", leftOutLines(input, learned));
-  printLimits(input, learned);
+  printLimits(input, learned, result);
   std::vector<std::string> lines;
   for (const auto& [group, why] : learned.notLearned) lines.push_back(why);
+  lines.insert(lines.end(), result.unused.begin(), result.unused.end());
   printList("not learned", lines);
   lines.clear();
   for (const LearnedLimit& limit : learned.limits)
     if (input.physical[limit.group].most <= 0 && input.groups[limit.group].direction == Direction::kHigher)
       lines.push_back(input.groups[limit.group].text());
   printList("not checked against a physical limit, because the profile has none", lines);
-  printList("looser than before; check that the fleet is as fast as expected", result.looser);
 }
 
 /// Whether a verdict says no more than that a rate or time misses the profile's limit, which may be wrong.
@@ -266,7 +271,11 @@ Result<fleet::FleetRecords> readRecords(const BaselineOptions& options) {
   MUSTER_TRY(const auto paths, fleet::findRecords(options.run));
   MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(paths, options.unconfirmed));
   auto records = fleet::readEach(
-      {paths.size(), [&](fleet::RecordReader& reader, size_t i) { return slurm.read(reader, paths[i]); },
+      {paths.size(),
+       [&](fleet::RecordReader& reader, size_t i) {
+         reader.keepSpreads();
+         return slurm.read(reader, paths[i]);
+       },
        [&](size_t i) { return validUtf8(paths[i].lexically_relative(options.run).string()); }},
       fleet::readerThreads());
   setAsideIncomplete(records);
@@ -312,10 +321,8 @@ Result<int> baselineLearn(BaselineOptions& options) {
              fromNothing ? agreeOnSku(facts, fleet).context("learning from " + options.run.string())
                          : Result<double>(0.0));
   MUSTER_TRY(const Profile base, baseProfile(options, records, fleet.example, memory, tree, catalog));
-  for (LearnGroup& group : fleet.input.groups) {
+  for (const LearnGroup& group : fleet.input.groups)
     fleet.input.physical.push_back(physicalLimit(group, base));
-    group.widest = widestTolerance(group, base);
-  }
   // What is not learned stays as the base has it: limits of a scenario must not lose their mark.
   if (!fleet.simulated) MUSTER_CHECK_OK(checkOrigin(base, false));
   return options.correct ? correct(options, fleet, base, catalog) : learn(options, fleet, base, catalog);

@@ -225,7 +225,7 @@ class Gatherer {
         std::tuple identity{group.text(), key.unit, key.direction, key.peak};
         LearnGroup& at = groups.try_emplace(std::move(identity), std::move(group)).first->second;
         at.figures.push_back(
-            {static_cast<int>(i), figure.device, static_cast<double>(figure.median), figure.n});
+            {static_cast<int>(i), figure.device, static_cast<double>(figure.compared), figure.n});
       }
     }
     for (auto& [identity, group] : groups) fleet_.input.groups.push_back(std::move(group));

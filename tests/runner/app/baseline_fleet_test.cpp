@@ -25,7 +25,7 @@ void addFigure(FleetRecords& records, NodeSummary& node, Direction direction = D
   key.unit = "B/s";
   key.direction = direction;
   const std::string name = key.text() + std::to_string(static_cast<int>(direction));
-  node.figures.push_back({records.names->figures.number(name, [&] { return key; }), 0, 5, 3e12F, 0});
+  node.figures.push_back({records.names->figures.number(name, [&] { return key; }), 0, 5, 3e12F, 0, 3e12F});
 }
 
 void setGpus(NodeSummary& node, int count, const std::string& model = "H100") {

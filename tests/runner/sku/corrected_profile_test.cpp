@@ -131,6 +131,22 @@ TEST(CorrectedProfile, TightensALimitOfTheSameKind) {
   EXPECT_NEAR(share.limit, 0.9 * 3e12 / 3.35e12, 1e-4);
 }
 
+TEST(CorrectedProfile, TightensOfALimitThatHoldsForMoreOnlyWhatWasMeasured) {
+  Profile base = shippedH100();
+  Expectation wide = of(base, "compute.gemm_throughput", {{"dtype", "bf16"}});
+  wide.where.clear();
+  base.expectations = {wide};
+  LearnGroup other = gemm(800e12);
+  other.where["dtype"] = "fp8_e4m3";
+  const CorrectedProfile result = corrected(base, inputOf({gemm(740e12), other}));
+  ASSERT_EQ(result.profile.expectations.size(), 3u);
+  EXPECT_EQ(toJson(result.profile.expectations[0]), toJson(wide)) << "of other types nothing is known";
+  EXPECT_DOUBLE_EQ(result.profile.expectations[1].limit, 740e12);
+  EXPECT_EQ(result.profile.expectations[1].where, gemm(0).where);
+  EXPECT_DOUBLE_EQ(result.profile.expectations[2].limit, 800e12);
+  EXPECT_NE(result.corrections[1].what.find("dtype=fp8_e4m3"), std::string::npos);
+}
+
 TEST(CorrectedProfile, OfSeveralFiguresUnderOneLimitTheOneWithTheLeastRoomCounts) {
   LearnGroup hot = gemm(600e12);
   hot.stage = "hot";

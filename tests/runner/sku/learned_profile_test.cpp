@@ -121,17 +121,63 @@ TEST(LearnedProfile, PutsTheLearnedLimitInPlaceOfTheOldOne) {
     EXPECT_NE(e.source.find(part), std::string::npos) << part << " in " << e.source;
   EXPECT_EQ(e.source.find("SIMULATED"), std::string::npos);
   EXPECT_FALSE(e.remedy.empty());
-  ASSERT_EQ(result.replaced.size(), 1u);
-  EXPECT_TRUE(result.looser.empty()) << result.looser.front();
+  EXPECT_EQ(result.replaced.size(), 1u);
+  EXPECT_TRUE(result.unused.empty());
 }
 
-TEST(LearnedProfile, SaysWhenALimitBecameLooser) {
+/// Whatever fails by the base fails by what was learned on it.
+TEST(LearnedProfile, KeepsALimitThatIsStricterWhateverItsKind) {
   const Case c = gemmFleet(620);  // 10% below what the shipped profile calls usual
-  const LearnedProfile result =
-      learnedProfile(shipped("h100-sxm5-80gb"), c.input, c.learned, {}, kProvenance);
-  ASSERT_EQ(result.looser.size(), 1u);
-  EXPECT_NE(result.looser[0].find("in place of at least 617.4 TFLOP/s"), std::string::npos)
-      << result.looser[0];
+  Expectation strict;
+  strict.metric = "compute.gemm_throughput";
+  strict.unit = "FLOP/s";
+  for (const auto& [kind, limit] :
+       {std::pair(CheckKind::kBaseline, 686e12), {CheckKind::kMin, 617e12}, {CheckKind::kOfPeak, 0.63}}) {
+    Profile base = shipped("h100-sxm5-80gb");
+    strict.kind = kind;
+    strict.limit = limit;
+    strict.tolerance = 0.1;
+    base.expectations = {strict};
+    const LearnedProfile result = learnedProfile(base, c.input, c.learned, {}, kProvenance);
+    ASSERT_EQ(result.profile.expectations.size(), 1u) << checkKindName(kind);
+    EXPECT_EQ(toJson(result.profile.expectations[0]), toJson(strict));
+    ASSERT_EQ(result.unused.size(), 1u);
+    EXPECT_NE(result.unused[0].find("would be looser than the base's"), std::string::npos)
+        << result.unused[0];
+  }
+}
+
+TEST(LearnedProfile, KeepsALimitThatHoldsForMoreThanWasMeasured) {
+  Profile base = shipped("h100-sxm5-80gb");
+  base.expectations.resize(1);
+  base.expectations[0].where = {{"dtype", "bf16"}};
+  const Case c = gemmFleet(740);
+  const LearnedProfile result = learnedProfile(base, c.input, c.learned, {}, kProvenance);
+  EXPECT_EQ(result.profile.expectations.size(), 2u);
+  EXPECT_TRUE(result.replaced.empty());
+}
+
+/// A limit judges all that has its labels, in each stage, and whatever other labels that has.
+TEST(LearnedProfile, SparesAllThatALimitJudgesOrHasNone) {
+  for (const bool known : {true, false})
+    for (const bool sameLabels : {true, false}) {
+      Case c = gemmFleet(740);
+      LearnGroup other = c.input.groups[0];
+      other.stage = "gemm-after";
+      if (!sameLabels) other.where["layout"] = "tn";
+      for (LearnFigure& figure : other.figures)
+        figure.value *= known ? 0.95 : figure.node % 2 == 0 ? 1 : 0.9;  // two kinds of nodes
+      c.input.groups.push_back(other);
+      c.input.physical.resize(2);
+      const auto learned = learnLimits(c.input, {});
+      ASSERT_TRUE(learned.ok()) << learned.error().text();
+      Profile base = shipped("h100-sxm5-80gb");
+      base.expectations.clear();
+      const LearnedProfile result = learnedProfile(base, c.input, *learned, {}, kProvenance);
+      ASSERT_EQ(result.profile.expectations.size(), !known ? 0u : sameLabels ? 1u : 2u);
+      for (const Expectation& e : result.profile.expectations) EXPECT_NEAR(e.limit, 703e12, 1e12);
+      EXPECT_EQ(result.unused.size(), known ? 0u : 1u);
+    }
 }
 
 TEST(LearnedProfile, IsMarkedWhenItWasLearnedFromASimulation) {
@@ -168,16 +214,6 @@ TEST(CheckOrigin, KeepsFiguresOfAScenarioFromRealHardwareAndTheOtherWayRound) {
   // What is relearned from real records on top of a simulated profile loses the mark, so it is not offered as
   // a base.
   EXPECT_TRUE(checkOrigin(learnedProfile(ofHardware, c.input, c.learned, {}, simulated).profile, true).ok());
-}
-
-TEST(WidestTolerance, IsWhatTheShippedProfileAllows) {
-  Profile base = shipped("h100-sxm5-80gb");
-  LearnGroup group = gemmFleet(740).input.groups[0];
-  EXPECT_EQ(widestTolerance(group, base), 0.1);
-  base.facts[kLearnedFact] = "8 nodes";
-  EXPECT_EQ(widestTolerance(group, base), group.widest) << "fewer nodes may need more";
-  group.metric = "mine.rate";
-  EXPECT_EQ(widestTolerance(group, shipped("h100-sxm5-80gb")), group.widest);
 }
 
 TEST(LearnedProfile, TakesTheStageThatNeedsMostRoom) {
