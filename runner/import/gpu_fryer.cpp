@@ -106,7 +106,7 @@ Status readLine(const Source& source, std::string_view line, size_t number, Fryi
     if (!frying.verdict.empty()) return source.refuse(number, "a second verdict; import each run as a file");
     frying.verdict = line.starts_with("All") ? "All GPUs seem healthy" : "Some GPUs are not healthy";
   } else if (!frying.verdict.empty() && frying.rest.empty() && !text.empty() && !text.starts_with("- GPU ") &&
-             !text.starts_with("Freeing GPUs"))
+             !text.starts_with("Freeing GPUs") && !isUsualEnd(text))
     frying.rest = printable(text, 200);
   if (line.starts_with("  - GPU ")) frying.reasons.push_back(printable(line.substr(4), 200));
   return {};

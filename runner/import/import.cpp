@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -24,16 +25,34 @@ const std::vector<const Format*>& formats() {
   return all;
 }
 
+/// Whether a signal ended a process, as shells, launchers and the kernel say it; but what a prolog did
+/// ("Killed old processes of user") and how a thread of NCCL ended is no fault.
+bool namesSignal(std::string_view line) {
+  constexpr std::string_view kOf[] = {"by", "at", "due", "after", "because", "in", "on"};
+  if (line.find(" NCCL INFO ") != std::string_view::npos) return false;
+  for (const std::string_view word : {"Killed", "Terminated", "Aborted"}) {
+    if (line.find(word, 1) != std::string_view::npos) return true;
+    if (!line.starts_with(word)) continue;
+    const std::string_view rest = line.substr(word.size());
+    const std::string_view next = rest.size() < 2 ? "" : rest.substr(1, rest.find(' ', 1) - 1);
+    const bool hasObject =
+        rest.starts_with(' ') && !next.empty() &&
+        std::all_of(next.begin(), next.end(), [](unsigned char c) { return std::isalnum(c); });
+    if (!hasObject || std::find(std::begin(kOf), std::end(kOf), next) != std::end(kOf)) return true;
+  }
+  return false;
+}
+
 /// Whether a line of a log reports an error that no result survives: an exception, a signal, a failed call of
 /// CUDA or NCCL, a fault that the kernel logs, a process that the launcher lost, a time that ran out.
 bool isErrorLine(std::string_view line) {
   constexpr std::string_view kSigns[] = {
       "Traceback (most recent call last)", "panicked at", "CUDA error", "CUDA_ERROR", "CUBLAS_STATUS_",
-      "ncclUnhandledCudaError", "NCCL error", "ncclSystemError", "ncclRemoteError",
-      "Got completion from peer", "async fatal event",
+      "ncclUnhandledCudaError", "ncclSystemError", "ncclRemoteError", "Got completion from peer",
+      "async fatal event",
       // Signals, as shells and launchers name them.
       "Segmentation fault", "core dumped", "Bus error", "Floating point exception", "Illegal instruction",
-      "Killed", "Terminated", "Aborted", "oom-kill", "Out of memory: ",
+      "oom-kill", "Out of memory: ",
       // The kernel's log.
       "NVRM: Xid", "fallen off the bus", "watchdog: BUG", "Watchdog detected", "Kernel panic",
       "Hardware Error",
@@ -42,9 +61,12 @@ bool isErrorLine(std::string_view line) {
       "Non-zero exit code", "srun: error:", "slurmstepd: error:", "Job step aborted", "DUE TO TIME LIMIT",
       "time limit for job execution", "timeout: sending signal", "Watchdog caught", "BAD TERMINATION",
       "MPI_ABORT was invoked"};
-  return line.starts_with("Error: ") ||
-         std::any_of(std::begin(kSigns), std::end(kSigns),
-                     [&](std::string_view sign) { return line.find(sign) != std::string_view::npos; });
+  const auto has = [&](std::string_view sign) { return line.find(sign) != std::string_view::npos; };
+  const size_t nccl = line.find("NCCL error");  // but not "TORCH_NCCL error handling"
+  return line.starts_with("Error: ") || namesSignal(line) ||
+         (nccl != std::string_view::npos && (nccl == 0 || line[nccl - 1] != '_')) ||
+         (has(" NCCL WARN ") && (has(" error") || has("Cuda failure"))) ||
+         std::any_of(std::begin(kSigns), std::end(kSigns), has);
 }
 
 std::string errorIn(std::string_view text) {
@@ -157,6 +179,89 @@ std::vector<std::string_view> wordsOf(std::string_view line) {
 std::string_view behind(std::string_view line, std::string_view before) {
   const size_t at = line.find(before);
   return at == std::string_view::npos ? std::string_view() : trim(line.substr(at + before.size()));
+}
+
+namespace {
+
+/// A text with each number as 9: "9:9.9elapsed".
+std::string withoutDigits(std::string_view text) {
+  std::string shape;
+  for (const char c : text)
+    if (!std::isdigit(static_cast<unsigned char>(c)))
+      shape += c;
+    else if (shape.empty() || shape.back() != '9')
+      shape += '9';
+  return shape;
+}
+
+bool isAnyOf(std::string_view text, std::initializer_list<const char*> list) {
+  return std::any_of(list.begin(), list.end(), [&](const char* one) { return text == one; });
+}
+
+/// As `date` prints it: each word is of a date, and one is a time.
+bool isDate(const std::vector<std::string_view>& words) {
+  bool hasTime = false;
+  for (const std::string_view word : words) {
+    const std::string shape = withoutDigits(word);
+    const bool zone = word.size() <= 4 && (word.ends_with('T') || word == "UTC") &&
+                      std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+    const bool time = isAnyOf(shape, {"9:9:9", "9-9-9T9:9:9", "9-9-9T9:9:9Z", "9-9-9T9:9:9+9:9",
+                                      "9-9-9T9:9:9-9:9", "9-9-9T9:9:9+9", "9-9-9T9:9:9-9"});
+    const bool day =
+        isAnyOf(word, {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "Jan", "Feb", "Mar", "Apr",
+                       "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "AM",  "PM"});
+    if (!zone && !time && !day && !isAnyOf(shape, {"9", "9-9-9", "+9", "-9"})) return false;
+    hasTime = hasTime || time;
+  }
+  return hasTime;
+}
+
+/// What GNU time prints, and the last line of many a job script.
+bool isTimeOrDone(std::string_view line) {
+  const std::string shape = withoutDigits(line);
+  for (const char* elapsed : {"9:9.9", "9:9:9"})
+    for (const char* share : {"9", "?"})
+      if (shape ==
+          fmt::format("9.9user 9.9system {}elapsed {}%CPU (9avgtext+9avgdata 9maxresident)k", elapsed, share))
+        return true;
+  std::string said = lowerCase(shape);
+  while (said.ends_with('.') || said.ends_with('!')) said.pop_back();
+  return shape == "9inputs+9outputs (9major+9minor)pagefaults 9swaps" ||
+         isAnyOf(said, {"done", "all done", "finished", "completed", "job done", "job finished",
+                        "job completed", "job 9 done", "job 9 finished", "job 9 completed"});
+}
+
+/// What Slurm's plugin for containers does, but not what it fails to do.
+bool isOfContainer(const std::vector<std::string_view>& words) {
+  const size_t at = !words.empty() && words[0] == "slurmstepd:" ? 1 : 0;
+  return words.size() > at + 1 && words[at] == "pyxis:" &&
+         isAnyOf(words[at + 1], {"importing", "imported", "creating", "starting", "reusing", "exporting",
+                                 "exported", "removing", "removed"});
+}
+
+/// A command as `set -x` shows it, if it says nothing of how the run ended.
+bool isTrace(const std::vector<std::string_view>& words, std::string_view line) {
+  if (words.size() < 2 || words[0].find_first_not_of('+') != std::string_view::npos) return false;
+  if (words[1] == "exit") return words.size() == 2 || words[2] == "0";
+  if (words[1] == "echo") {
+    std::string_view text = behind(line, "echo");
+    if (text.size() > 1 && text.front() == '\'' && text.back() == '\'')
+      text = text.substr(1, text.size() - 2);
+    return text.empty() || isTimeOrDone(text) || isDate(wordsOf(text));
+  }
+  return isAnyOf(words[1], {"cd", "date", "hostname", "rm", "set", "sleep", "sync", "unset"});
+}
+
+}  // namespace
+
+bool isUsualEnd(std::string_view line) {
+  for (const char* words :
+       {" NCCL INFO ", "NCCL version ", "more process has sent help message",
+        "more processes have sent help message", "orte_base_help_aggregate", "prte_base_help_aggregate"})
+    if (line.find(words) != std::string_view::npos) return true;
+  const auto words = wordsOf(line);
+  const bool isTime = words.size() == 2 && isAnyOf(words[0], {"real", "user", "sys"});
+  return isTime || isDate(words) || isTrace(words, line) || isOfContainer(words) || isTimeOrDone(line);
 }
 
 std::optional<double> finiteNumber(std::string_view text) {

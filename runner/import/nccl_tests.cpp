@@ -412,15 +412,6 @@ Status readComment(const Source& source, std::string_view line, size_t number, T
   return {};
 }
 
-/// What NCCL, MPI and `time` print at the end of a run that ended well.
-bool isUsualEnd(std::string_view line) {
-  for (const char* words : {" NCCL INFO ", "NCCL version ", "more process has sent help message",
-                            "more processes have sent help message", "orte_base_help_aggregate"})
-    if (line.find(words) != std::string_view::npos) return true;
-  const auto words = wordsOf(line);
-  return words.size() == 2 && (words[0] == "real" || words[0] == "user" || words[0] == "sys");
-}
-
 Result<ImportedFile> readText(const Source& source) {
   Table table;
   size_t last = 0;

@@ -66,6 +66,10 @@ std::vector<std::string_view> wordsOf(std::string_view line);
 /// The text behind `before` in a line that holds it, up to the end; empty where it does not.
 std::string_view behind(std::string_view line, std::string_view before);
 
+/// Whether shells, `date`, `time`, launchers, containers or NCCL print this line, without white space around
+/// it, behind a run that did not fail. None of them says that it ended well.
+bool isUsualEnd(std::string_view line);
+
 /// A finite number that fills the whole text.
 std::optional<double> finiteNumber(std::string_view text);
 /// A count of at most 2^53 that fills the whole text.

@@ -94,9 +94,9 @@ TEST_F(Imported, ValuesAboveWhatTheSkuCanDoAreAnError) {
   }
 }
 
-/// Where nothing says what is physically possible, by the profile's own limit.
-TEST_F(Imported, ValuesOfManyTimesTheLimitAreAnError) {
-  const std::string profile = dir_.write("own.toml", R"(schema = 1
+/// Two GPUs of unknown links, with this limit of copies to them.
+std::string twoGpus(const std::string& limit) {
+  return R"(schema = 1
 name = "own"
 description = "two GPUs of unknown links"
 device_count = 2
@@ -108,19 +108,91 @@ memory_min = "79 GB"
 memory_max = "87 GB"
 [[expect]]
 metric = "memory.host_to_device_bandwidth"
-min = "20 GB/s"
 source = "made for this test"
-)")
-                                  .string();
-  for (const auto& [rate, exitCode] : {std::pair("19", 1), {"59", 0}, {"61", 3}}) {
+)" + limit;
+}
+
+/// Where nothing says what is physically possible, by the profile's own baseline. What a contract asks for at
+/// least says nothing of it.
+TEST_F(Imported, ValuesOfManyTimesTheBaselineAreAnError) {
+  const auto exitOf = [&](const std::string& limit, const std::string& rate) {
+    const std::string profile = dir_.write("own.toml", twoGpus(limit)).string();
     const auto result = import(
         nvbandwidthJson(nvbandwidthTest("host_to_device_memcpy_ce", fmt::format(R"([["{}", "25"]])", rate),
                                         std::to_string(std::stoi(rate) + 25))),
         {"--sku", profile});
-    EXPECT_EQ(result.exitCode, exitCode) << result.out << result.err;
-    if (exitCode == 3) {
-      EXPECT_THAT(result.out, HasSubstr("(3 times the limit of profile own)"));
+    EXPECT_EQ(result.exitCode == 3,
+              result.out.find("(3 times the baseline of profile own)") < std::string::npos)
+        << result.out << result.err;
+    return result.exitCode;
+  };
+  for (const auto& [rate, exitCode] : {std::pair("18", 1), {"59", 0}, {"61", 3}})
+    EXPECT_EQ(exitOf("baseline = \"20 GB/s\"\ntolerance = \"5%\"\n", rate), exitCode) << rate;
+  for (const auto& [rate, exitCode] : {std::pair("19", 1), {"61", 0}, {"600", 0}})
+    EXPECT_EQ(exitOf("min = \"20 GB/s\"\n", rate), exitCode) << rate;
+}
+
+/// What a record comes to, and by what.
+std::multiset<std::string> resultsIn(const Record& record) {
+  std::multiset<std::string> all = {fmt::format("exit {}", record.exitCode)};
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& v : stage.verdicts)
+      all.insert(
+          fmt::format("{} {} {} {} {}", outcomeName(v.outcome), v.metric, v.caseId, v.device, v.detail));
+  return all;
+}
+
+/// Judged again with a profile, a file comes to what it comes to when it is imported with that one.
+TEST_F(Imported, AProfileHoldsAlikeForARecordAndAFile) {
+  const std::string h100 = (distDir() / "share/muster/plans/skus/h100-sxm5-80gb.toml").string();
+  const std::string own =
+      dir_.write("own.toml", twoGpus("baseline = \"40 GB/s\"\ntolerance = \"5%\"\n")).string();
+  const std::vector<std::string> profiles = {"", h100, own};
+  NcclTable four = healthy(), large = healthy();
+  four.ranks = 4;
+  large.rate = 300e3;
+  std::vector<int> exitCodes;
+  int number = 0;
+  for (const std::string& text :
+       {healthy().text(), NcclTable().text(), four.text(), large.text(), superBench("a") + superBench("b"),
+        nvbandwidthJson(nvbandwidthTest("host_to_device_memcpy_ce", R"([["130", "41"]])", "171")),
+        gpuBurn()}) {
+    std::vector<fs::path> out;
+    for (const std::string& profile : profiles) {
+      out.push_back(dir_.path() / std::to_string(++number));
+      std::vector<std::string> more = {"--out", out.back().string()};
+      if (!profile.empty()) more.insert(more.end(), {"--sku", profile});
+      exitCodes.push_back(import(text, more).exitCode);
     }
+    for (size_t from = 0; from < profiles.size(); ++from)
+      for (size_t to = 1; to < profiles.size(); ++to) {
+        const fs::path again = dir_.path() / std::to_string(++number);
+        const auto judged = runMuster(
+            {"judge", (out[from] / "record.json").string(), "--sku", profiles[to], "--out", again.string()});
+        EXPECT_EQ(judged.exitCode, exitCodes[exitCodes.size() - profiles.size() + to]) << judged.err;
+        const Record record = recordIn(again), direct = recordIn(out[to]);
+        EXPECT_EQ(resultsIn(record), resultsIn(direct)) << text.substr(0, 300) << from << to;
+        EXPECT_TRUE(record.imported.at(0).differs.empty() ||
+                    record.imported.at(0).differs == direct.imported.at(0).differs)
+            << record.imported.at(0).differs;
+      }
+  }
+  EXPECT_EQ(std::set<int>(exitCodes.begin(), exitCodes.end()), (std::set<int>{0, 1, 3}));
+}
+
+/// A fleet looks for no records below one.
+TEST_F(Imported, NoRecordIsPutAboveThoseOfNodes) {
+  ASSERT_EQ(kept(healthy().text()).exitCode, 0);
+  const std::string record = (out() / "record.json").string(), above = out().parent_path().string();
+  const std::string file = (dir_.path() / "results.txt").string();
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"judge", record, "--out", above},
+        {"import", file, "--sku", "h100-sxm5-80gb", "--out", above}}) {
+    const auto result = runMuster(command);
+    EXPECT_EQ(result.exitCode, 2) << result.out;
+    EXPECT_THAT(result.err,
+                HasSubstr("this directory holds the runs of other nodes, such as imported; choose"));
+    EXPECT_FALSE(fs::exists(fs::path(above) / "record.json"));
   }
 }
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "runner/app/input/import_limits.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/stage/expectations.h"
@@ -26,7 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kMismatchMetric = "env.sku_mismatches";
-constexpr const char* kImportedDevices = "imported.devices";
 
 bool isFromProfile(const Expectation& expectation) {
   return expectation.origin.rfind("profile ", 0) == 0;
@@ -38,61 +37,20 @@ void addTo(Accounting& sum, const Accounting& accounting) {
   for (size_t i = 0; i < accounting.counts.size(); ++i) sum.counts[i] += accounting.counts[i];
 }
 
-/// On how many nodes an imported stage ran: by what a profile of `perNode` devices on each required, else by
-/// its cases.
-int importedNodes(const StageEvidence& evidence, int perNode) {
-  constexpr int kMostNodes = 65536;
-  for (const Expectation& e : evidence.expectations)
-    if (perNode > 0 && e.metric == kImportedDevices && isFromProfile(e))
-      return static_cast<int>(std::clamp<double>(e.limit / perNode, 1, kMostNodes));
-  int most = 1;
-  for (const auto& [id, labels] : evidence.caseLabels)
-    if (const auto label = labels.find("nodes"); label != labels.end()) {
-      int nodes = 1;
-      std::from_chars(label->second.data(), label->second.data() + label->second.size(), nodes);
-      most = std::clamp(nodes, most, kMostNodes);
-    }
-  return most;
-}
-
-/// As the import does: every device takes part, and a tool gives one value where Muster has a series.
-void expectOfImport(const Profile& profile, int nodes, StageEvidence& evidence) {
-  std::erase_if(evidence.expectations, [](const Expectation& e) { return e.comparesStability(); });
-  const auto counts = [](const auto& entry) { return entry.second.contains(kImportedDevices); };
-  const auto& cases = evidence.caseMetrics;
-  if (profile.deviceCount == 0 || std::none_of(cases.begin(), cases.end(), counts)) return;
-  Expectation all;
-  all.metric = kImportedDevices;
-  all.kind = CheckKind::kEquals;
-  all.unit = "count";
-  all.limit = profile.deviceCount * nodes;
-  all.origin = "profile " + profile.name;
-  all.source = fmt::format("profile {}: {} devices per node", profile.name, profile.deviceCount);
-  all.remedy = "Run the tool on all devices of each node";
-  evidence.expectations.push_back(std::move(all));
-}
-
-/// The profile by which a record is judged again, and how many devices a node of the record's own one has.
-struct NewProfile {
-  std::optional<Profile> profile;
-  int formerDevices = 0;
-};
-
 /// The limits of the new profile take the place of those of the record's own.
-void replaceLimits(const NewProfile& by, const StageRecord& stage, StageEvidence& evidence) {
-  const int nodes = importedNodes(evidence, by.formerDevices);
+void replaceLimits(const Profile& by, const StageRecord& stage, StageEvidence& evidence) {
   auto& all = evidence.expectations;
   std::erase_if(all, isFromProfile);
-  const auto fresh = profileExpectations(*by.profile, evidence);
+  const auto fresh = profileExpectations(by, evidence);
   all.insert(all.end(), fresh.begin(), fresh.end());
-  if (stage.name == kInventoryStage) expectDeviceCount(&*by.profile, evidence);
-  if (stage.plugin == kImportedPlugin) expectOfImport(*by.profile, nodes, evidence);
+  if (stage.name == kInventoryStage) expectDeviceCount(&by, evidence);
+  if (stage.plugin == kImportedPlugin && evidence.state == StageState::kRan) applyImportLimits(&by, evidence);
 }
 
-Status judgeAgain(StageRecord& stage, const NewProfile& by, JudgeContext context, const Waivers& waivers,
-                  const WaivedNode& node, PredicateTime& time, Accounting& sum) {
+Status judgeAgain(StageRecord& stage, const std::optional<Profile>& by, JudgeContext context,
+                  const Waivers& waivers, const WaivedNode& node, PredicateTime& time, Accounting& sum) {
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
-  if (by.profile) replaceLimits(by, stage, evidence);
+  if (by) replaceLimits(*by, stage, evidence);
   answerPredicates(evidence, context, time);
   Accounting accounting = judgeInto(stage, evidence, context);
   applyWaivers(waivers.list, node, stage.verdicts, accounting);
@@ -191,27 +149,26 @@ Status checkDevices(const Profile& profile, const Record& record) {
 
 /// The devices of a node and the number of nodes. An imported record has no inventory: they are those of the
 /// profile, and of the file with the most nodes.
-Result<std::pair<size_t, int>> sizeOf(const NewProfile& by, const Record& record) {
+Result<std::pair<size_t, int>> sizeOf(const Profile& by, const Record& record) {
   if (record.imported.empty())
     return std::pair(record.inventory.value("devices", Json::array()).size(), record.nodeCount);
   int nodes = 1;
   for (const StageRecord& stage : record.stages) {
     MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(stage));
-    nodes = std::max(nodes, importedNodes(evidence, by.formerDevices));
+    nodes = std::max(nodes, importedNodes(evidence));
   }
-  return std::pair(static_cast<size_t>(by.profile->deviceCount), nodes);
+  return std::pair(static_cast<size_t>(by.deviceCount), nodes);
 }
 
 /// The profile's peaks; but a network that the plan stated stays what it is.
-Status usePeaksOf(const NewProfile& by, const Record& record, JudgeContext& context) {
-  const Profile& profile = *by.profile;
+Status usePeaksOf(const Profile& profile, const Record& record, JudgeContext& context) {
   context.peaks = profile.peaks;
   context.peaksFrom = "profile " + profile.name;
   const bool stated = record.peaksFrom.ends_with(kNetworkOfPlan);
   for (const auto& [name, peak] : record.peaks)
     if (stated && (name == kRailPeak || name.starts_with(kNodePeak))) context.peaks[name] = peak;
   if (stated) context.peaksFrom += kNetworkOfPlan;
-  MUSTER_TRY(const auto size, sizeOf(by, record));
+  MUSTER_TRY(const auto size, sizeOf(profile, record));
   addNetworkPeaks(0, 0, size.first, size.second, context.peaks);
   return {};
 }
@@ -221,15 +178,12 @@ Status usePeaksOf(const NewProfile& by, const Record& record, JudgeContext& cont
 Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
                            const Tree& tree) {
   Rejudgement again{sha256, systemClock().wallUnix(), toolVersion(), buildId(), "", "", "", options.strict};
-  NewProfile by;
+  std::optional<Profile> profile;  // the new one
   JudgeContext context;
   context.peaks = record.peaks;
   context.peaksFrom = record.peaksFrom;
   if (!options.profile.empty()) {
-    MUSTER_TRY(by.profile, profileAt(options.profile, tree));
-    std::optional<Profile>& profile = by.profile;
-    if (const auto former = parseProfile(record.profile.text, record.profile.path, nullptr); former.ok())
-      by.formerDevices = former->deviceCount;
+    MUSTER_TRY(profile, profileAt(options.profile, tree));
     MUSTER_CHECK_OK(checkOrigin(*profile, record.simulated));
     MUSTER_CHECK_OK(checkDevices(*profile, record));
     MUSTER_CHECK_OK(giveRemedies(*profile, tree));
@@ -238,7 +192,7 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
     record.skuHow = "named by `muster judge --sku`";
     again.profile = profile->name;
     again.profileSha256 = profile->sha256;
-    if (!profile->peaks.empty()) MUSTER_CHECK_OK(usePeaksOf(by, record, context));
+    if (!profile->peaks.empty()) MUSTER_CHECK_OK(usePeaksOf(*profile, record, context));
   }
   record.strict = record.strict || options.strict;
   record.peaks = context.peaks;
@@ -250,8 +204,11 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   const size_t devices = record.inventory.value("devices", Json::array()).size();
   size_t bytes = 0;
   for (StageRecord& stage : record.stages) {
+    const Outcome before = stage.outcome;
     MUSTER_CHECK_OK(
-        judgeAgain(stage, by, contextOf(stage, devices, context), waivers, node, time, accounting));
+        judgeAgain(stage, profile, contextOf(stage, devices, context), waivers, node, time, accounting));
+    for (ImportedRecord& item : record.imported)
+      if (item.stage == stage.name) compareAgain(stage, before, item);
     bytes += bytesOf(stage.verdicts);
     if (bytes > kMostVerdictBytes)
       return Error{ErrorCode::kUsage,

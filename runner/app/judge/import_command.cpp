@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runner/app/input/import_limits.h"
 #include "runner/app/input/plan_input.h"
 #include "runner/app/judge/judge_options.h"
 #include "runner/app/judge/record_output.h"
@@ -13,14 +14,12 @@
 #include "runner/core/clock.h"
 #include "runner/core/digits.h"
 #include "runner/core/text.h"
-#include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/import/imported.h"
 #include "runner/judge/slots.h"
 #include "runner/record/fold/measurement_fold.h"
 #include "runner/record/record_check.h"
 #include "runner/sku/network_peaks.h"
-#include "runner/sku/physical.h"
 #include "runner/system/files.h"
 
 namespace muster {
@@ -28,7 +27,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kLargestFile = 64u << 20;
-constexpr const char* kToolCase = "tool";
 
 /// What is said of a tool's file as a whole.
 constexpr const char* kToolMetrics = R"json({"tests": [{
@@ -114,6 +112,7 @@ Status complete(const Catalog& catalog, Measurement& m) {
 
 void addToolCase(const ImportedFile& file, StageEvidence& evidence) {
   evidence.caseMetrics[kToolCase] = {"imported.tool_failures", "imported.tool_verdict"};
+  evidence.caseLabels[kToolCase] = {{"nodes", std::to_string(std::max<size_t>(1, file.hosts.size()))}};
   evidence.ends.push_back({kToolCase, 0, "", 1, CaseEnd::State::kOk, "", ""});
   const auto add = [&](const char* metric, double value) {
     Measurement m;
@@ -134,40 +133,6 @@ void addToolCase(const ImportedFile& file, StageEvidence& evidence) {
   add("imported.devices", file.ranks);
 }
 
-/// One GPU in place of eight measures something else: every device of the SKU's nodes must take part.
-void expectDevices(const ImportedFile& file, const Profile& profile, StageEvidence& evidence) {
-  if (file.ranks == 0 || profile.deviceCount == 0) return;
-  Expectation all;
-  all.metric = "imported.devices";
-  all.kind = CheckKind::kEquals;
-  all.unit = "count";
-  all.limit =
-      static_cast<double>(profile.deviceCount) * static_cast<double>(std::max<size_t>(1, file.hosts.size()));
-  all.origin = "profile " + profile.name;
-  all.source = fmt::format("profile {}: {} devices per node", profile.name, profile.deviceCount);
-  all.remedy = "Run the tool on all devices of each node";
-  evidence.expectations.push_back(std::move(all));
-}
-
-/// What a tool says of itself, and of how much it ran on.
-const std::set<std::string> kToolsWord = {"imported.tool_failures", "imported.tool_verdict",
-                                          "imported.test_passed", "imported.devices"};
-
-/// What a tool says of itself is no measurement: without a value that a limit covers there is no evidence.
-void requireLimits(StageEvidence& evidence) {
-  const auto& all = evidence.expectations;
-  if (std::any_of(all.begin(), all.end(), [](const Expectation& e) {
-        return e.origin != "standing" && !kToolsWord.contains(e.metric);
-      }))
-    return;
-  evidence.caseMetrics["limits"] = {};
-  evidence.ends.push_back(
-      {"limits", 0, "", 1, CaseEnd::State::kError,
-       "no limit of profile or plan covers a value of this file, and the tool's own verdict "
-       "is no measurement",
-       "Name the profile with --sku, a plan with --plan, or import measured values"});
-}
-
 bool canMeet(const StageEvidence& evidence, const Expectation& expectation) {
   return std::any_of(evidence.caseMetrics.begin(), evidence.caseMetrics.end(), [&](const auto& entry) {
     const auto labels = evidence.caseLabels.find(entry.first);
@@ -176,7 +141,7 @@ bool canMeet(const StageEvidence& evidence, const Expectation& expectation) {
   });
 }
 
-void addExpectations(const ImportRules& rules, const ImportedFile& file, StageEvidence& evidence) {
+void addExpectations(const ImportRules& rules, StageEvidence& evidence) {
   auto& all = evidence.expectations;
   if (rules.plan)
     for (const Stage& stage : rules.plan->stages)
@@ -185,48 +150,12 @@ void addExpectations(const ImportRules& rules, const ImportedFile& file, StageEv
   if (rules.profile) {
     const auto profile = profileExpectations(*rules.profile, evidence);
     all.insert(all.end(), profile.begin(), profile.end());
-    expectDevices(file, *rules.profile, evidence);
   }
   std::set<std::string> metrics;
   for (const auto& [id, names] : evidence.caseMetrics) metrics.insert(names.begin(), names.end());
   for (const std::string& name : metrics)
     if (const MetricSpec* spec = rules.catalog.metric(name))
       all.insert(all.end(), spec->standing.begin(), spec->standing.end());
-  // A tool gives one value where Muster has a series.
-  std::erase_if(all, [](const Expectation& e) { return e.comparesStability(); });
-}
-
-constexpr double kRoom = 1.1;     // above a physical limit: clocks may exceed those of a datasheet's peak
-constexpr double kMostTimes = 3;  // the profile's own limit, where it has no physical one
-
-/// Why a rate is more than the profile's devices can do, as one in another unit is; empty: it is not.
-std::string excessOf(const Profile& profile, const Measurement& m) {
-  if (m.samples.empty() || m.direction != Direction::kHigher || !m.unit.ends_with("/s")) return "";
-  LearnGroup group{"", m.metric, m.labels, m.unit, m.direction, m.peak, {}};
-  group.where["nodes"] = "1";  // with other nodes no device exchanges more
-  PhysicalLimit limit = physicalLimit(group, profile);
-  limit.most *= kRoom;
-  if (limit.most <= 0)
-    for (const Expectation& e : profile.expectations)
-      if (e.metric == m.metric && (e.kind == CheckKind::kMin || e.kind == CheckKind::kBaseline) &&
-          labelsMatch(m.labels, e.where) && kMostTimes * e.limit > limit.most)
-        limit = {kMostTimes * e.limit,
-                 fmt::format("{} times the limit of profile {}", kMostTimes, profile.name)};
-  const double value = *std::max_element(m.samples.begin(), m.samples.end());
-  if (limit.most <= 0 || value <= limit.most) return "";
-  return fmt::format("{} {} is {}, above what this SKU can do ({}): check the unit", m.metric,
-                     labelsText(m.labels), formatQuantity(value, m.unit), limit.source);
-}
-
-/// A rank with a value in another unit has no result.
-void checkUnits(const Profile& profile, StageEvidence& evidence) {
-  for (const Measurement& m : evidence.measurements)
-    if (const std::string why = excessOf(profile, m); !why.empty())
-      for (CaseEnd& end : evidence.ends)
-        if (end.caseId == m.caseId && end.rank == m.rank && end.state == CaseEnd::State::kOk) {
-          end.state = CaseEnd::State::kError;
-          end.message = why;
-        }
 }
 
 Result<StageEvidence> evidenceOf(const ImportRules& rules, const ImportedFile& file,
@@ -244,9 +173,8 @@ Result<StageEvidence> evidenceOf(const ImportRules& rules, const ImportedFile& f
   evidence.measurements = file.measurements;
   addToolCase(file, evidence);
   for (Measurement& m : evidence.measurements) MUSTER_CHECK_OK(complete(rules.catalog, m));
-  if (rules.profile) checkUnits(*rules.profile, evidence);
-  addExpectations(rules, file, evidence);
-  requireLimits(evidence);
+  addExpectations(rules, evidence);
+  applyImportLimits(rules.profile ? &*rules.profile : nullptr, evidence);
   return evidence;
 }
 
@@ -262,18 +190,11 @@ Status checkDevices(const ImportRules& rules, const ImportedFile& file, const st
   return {};
 }
 
-bool isGood(Outcome outcome) {
-  return outcome == Outcome::kPass || outcome == Outcome::kWarn;
-}
-
-/// Why the tool and Muster come to different results.
-std::string differenceText(const ImportedFile& file, const StageRecord& stage) {
+/// Why the tool and Muster come to different results; empty: they do not.
+std::string differenceOf(const ImportedFile& file, const StageRecord& stage) {
   if (file.verdict == ToolVerdict::kNone || (file.verdict == ToolVerdict::kPassed) == isGood(stage.outcome))
     return "";
-  const auto blocking = std::find_if(stage.verdicts.begin(), stage.verdicts.end(),
-                                     [&](const Verdict& v) { return v.outcome == stage.outcome; });
-  const std::string why = blocking == stage.verdicts.end() ? "" : blocking->detail;
-  return printable(fmt::format("the tool judges {}; Muster: {}", file.limits, why), 900);
+  return differenceText(file.limits, stage);
 }
 
 /// Of a file that names its metrics itself: those that no plugin has are told in the log. A known one in
@@ -367,7 +288,7 @@ class Import {
     count(judgeInto(stage, evidence, context_));
     stage.measurements = evidence.measurements;
     record_.imported.push_back({stage.name, printable(read.path, 1000), read.sha256, read.bytes, file.format,
-                                file.tool, file.said, differenceText(file, stage)});
+                                file.tool, file.said, differenceOf(file, stage)});
     record_.stages.push_back(std::move(stage));
     all_.push_back(std::move(evidence));
     return {};

@@ -4,6 +4,7 @@
 
 #include "reports/terminal/terminal.h"
 #include "runner/app/node/outputs.h"
+#include "runner/app/node/run_folder.h"
 #include "runner/core/print.h"
 #include "runner/system/trust.h"
 
@@ -17,6 +18,7 @@ Result<int> showRecord(const Record& record, const fs::path& out, const fs::path
     if (fs::exists(folder / "record.json", error))
       return Error{ErrorCode::kUsage, "this directory already holds a record; choose another --out",
                    out.string()};
+    MUSTER_CHECK_OK(requireNoRunBelow(folder, "choose another --out"));
     MUSTER_CHECK_OK(writeOutputs(record, folder, templates));
   }
   printLines(renderSummary(record, false, kSummaryColumns));

@@ -9,7 +9,7 @@
 namespace muster {
 
 /// Writes the record and its reports into `out`, unless that is empty, prints the summary and returns the
-/// exit code. kUsage where `out` holds a record already.
+/// exit code. kUsage where `out` holds a record already, or one lies below it.
 Result<int> showRecord(const Record& record, const std::filesystem::path& out,
                        const std::filesystem::path& templates);
 

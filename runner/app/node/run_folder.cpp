@@ -89,6 +89,15 @@ fs::path runBelow(const fs::path& path) {
 
 }  // namespace
 
+Status requireNoRunBelow(const fs::path& path, const std::string& next) {
+  const fs::path other = runBelow(path);
+  if (other.empty()) return {};
+  return Error{ErrorCode::kUsage,
+               "this directory holds the runs of other nodes, such as " +
+                   printable(other.lexically_relative(path).string(), 200) + "; " + next,
+               path.string()};
+}
+
 bool RunFolder::holdsRun(const fs::path& path) {
   std::error_code error;
   return fs::file_size(path / kJournalName, error) > 0 && !error;
@@ -111,14 +120,11 @@ Result<RunFolder> RunFolder::create(const fs::path& named) {
                  "this directory already holds a run; choose another --out, or continue with --resume if "
                  "that run was interrupted",
                  path.string()};
-  // A fleet looks for no records below a run.
-  if (const fs::path other = isNew ? fs::path() : runBelow(path); !other.empty())
-    return Error{ErrorCode::kUsage,
-                 "this directory holds the runs of other nodes, such as " +
-                     printable(other.lexically_relative(path).string(), 200) +
-                     "; to run as one of them, give --nnodes and --node-rank, or start as the others were "
-                     "started; else choose another --out",
-                 path.string()};
+  if (!isNew)
+    MUSTER_CHECK_OK(
+        requireNoRunBelow(path,
+                          "to run as one of them, give --nnodes and --node-rank, or start as the others were "
+                          "started; else choose another --out"));
   std::vector<std::string> missing;
   for (const char* name : kFirstMade)
     if (!fs::exists(fs::symlink_status(path / name, error))) missing.emplace_back(name);

@@ -37,6 +37,10 @@ inline constexpr const char* kJournalName = "journal.jsonl";
 /// Reads the text of a journal.
 Result<Journal> journalFromText(const std::string& text);
 
+/// kUsage where a directory below `path` holds a run, which a fleet would not find below a record in `path`.
+/// `next`: what to do.
+Status requireNoRunBelow(const std::filesystem::path& path, const std::string& next);
+
 /// A run folder that is held by this process. Layout: journal.jsonl, plan.*, artifacts/, requests/, output/,
 /// and at the end record.json, report.html, junit.xml.
 class RunFolder {

@@ -218,22 +218,63 @@ TEST(ImportNccl, LinesBesideTheTableAreKeptAndALostProcessIsAnError) {
         "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED ***",
         "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
         "[ 1234.5] NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off the bus.",
-        "bash: line 1: 4711 Bus error (core dumped) ./all_reduce_perf -b 2G", "Killed",
+        "bash: line 1: 4711 Bus error (core dumped) ./all_reduce_perf -b 2G", "Killed", "Aborted by rank 3",
+        "./job.sh: line 3:  4711 Killed                  ./all_reduce_perf", "node1: Terminated", "Killed: 9",
+        "Memory cgroup out of memory: Killed process 4711 (all_reduce_perf)", "srun: Force Terminated job 4",
+        "RuntimeError: NCCL error in: Work.cpp:1", "n1:7:7 [0] NCCL WARN Cuda failure 'unspecified launch'",
+        "n1:7:7 [0] net.cc:9 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
         "timeout: sending signal TERM to command './all_reduce_perf'"})
     for (const std::string& text :
          {whole + line + "\n", "{}\n" + whole + line + "\n", changed(whole, "# Out of", line + "\n# Out of")})
       EXPECT_THAT(imported(text).cases.at(0).error, EndsWith(" reports an error: " + line));
 }
 
+/// What others said before a healthy run is not about it.
+TEST(ImportNccl, LinesThatOnlyLookLikeErrorsAreNone) {
+  for (const std::string line :
+       {"Killed old processes of user", "n1:7:7 [0] NCCL INFO [Proxy Progress] Terminated",
+        "n1:7:7 [0] NCCL INFO TORCH_NCCL error handling", "n1:7:7 [0] NCCL WARN NET/IB : no device found"})
+    EXPECT_EQ(imported(line + "\n" + NcclTable().text()).cases.at(0).error, "") << line;
+}
+
 TEST(ImportNccl, NothingUnknownStandsBehindTheTable) {
   const std::string whole = NcclTable().text();
   for (const std::string line :
-       {"", "#", "node1:77:77 [0] NCCL INFO comm 0x55 rank 0 nranks 8 - Destroy COMPLETE", "real\t0m12.3s",
-        "[n1:8] 7 more processes have sent help message help-mpi-btl-openib.txt / no device params found"})
+       {"",
+        "#",
+        "node1:77:77 [0] NCCL INFO comm 0x55 rank 0 nranks 8 - Destroy COMPLETE",
+        "real\t0m12.3s",
+        "[n1:8] 7 more processes have sent help message help-mpi-btl-openib.txt / no device params found",
+        "[n1:8] Set MCA parameter \"prte_base_help_aggregate\" to 0 to see all help / error messages",
+        "done",
+        "Job 4711 finished.",
+        "Sat Nov 28 13:33:41 UTC 2026",
+        "Sun Nov  8 01:33:41 PM CEST 2026",
+        "Mon Nov  9 13:33:41 +08 2026",
+        "2026-11-28T13:33:41+00:00",
+        "2026-11-28 13:33:41",
+        "+ exit 0",
+        "++ date",
+        "+ echo 'Job 4711 finished'",
+        "12.31user 8.10system 0:31.20elapsed 65%CPU (0avgtext+0avgdata 1234maxresident)k",
+        "12.31user 8.10system 1:02:03elapsed ?%CPU (0avgtext+0avgdata 1234maxresident)k",
+        "0inputs+0outputs (0major+1234minor)pagefaults 0swaps",
+        "slurmstepd: pyxis: removing container filesystem"})
     EXPECT_EQ(imported(whole + line + "\n").cases.at(0).error, "");
-  for (const std::string line : {"the connection was lost", NcclTable().row(4 << 20).c_str()})
+  for (const std::string line :
+       {"the connection was lost", NcclTable().row(4 << 20).c_str(), "+ exit 139", "+ echo failed", "+ rc=1",
+        "slurmstepd: pyxis: failed to stop the container", "2026-11-28 13:33:41 ERROR",
+        "Sat 28 Nov 2026 13:33:41 failed", "job failed, done", "done: 7 of 8 ranks"})
     EXPECT_THAT(imported(whole + line + "\n").cases.at(0).error,
                 StartsWith("a line behind the table is not one of a run that ended well: line 25: "));
+}
+
+/// A job script says "done" whatever came of its commands.
+TEST(ImportNccl, AUsualEndDoesNotCompleteATable) {
+  const std::string whole = NcclTable().text();
+  const size_t average = whole.find("# Avg");
+  for (size_t end = whole.find('\n'); end < average; end = whole.find('\n', end + 1))
+    EXPECT_FALSE(importText(whole.substr(0, end + 1) + "done\n+ exit 0\n", "file", "").ok()) << end;
 }
 
 TEST(ImportNccl, DamageIsRefusedWithItsPlace) {

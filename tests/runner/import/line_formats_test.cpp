@@ -69,6 +69,7 @@ TEST(Import, AnErrorLineIsAnErrorInEachTextFormat) {
         EXPECT_THAT(imported(damaged).cases.at(0).error, HasSubstr(line)) << damaged;
   EXPECT_EQ(imported(gpuBurn()).cases.at(0).error, "");
   EXPECT_THAT(imported(gpuFryer() + "bye\n").cases.at(0).error, HasSubstr("end with the line: bye"));
+  EXPECT_EQ(imported(gpuFryer() + "+ exit 0\ndone\n").cases.at(0).error, "");
 }
 
 /// A device that is listed twice was measured twice, and another one not at all.
