@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/scheduler.h"
@@ -47,6 +48,13 @@ Result<std::set<std::string>> strays(const std::string& id, const std::set<std::
   return found;
 }
 
+/// Whether Slurm refuses a job for the node that it is pinned to, and may take one for another.
+bool refusesNode(const Error& error) {
+  const auto says = [&](const char* phrase) { return error.message.find(phrase) != std::string::npos; };
+  return says("Requested node configuration is not available") || says("Invalid node name specified") ||
+         says("Requested nodes not in this partition");
+}
+
 }  // namespace
 
 std::string after(const std::vector<std::string>& jobs) {
@@ -65,20 +73,28 @@ Status Batch::send(JobRequest request) {
   return run_.append(request.job);
 }
 
-Status Batch::sendPinned(const std::vector<std::string>& nodes) {
+Status Batch::sendPinned(const std::vector<std::string>& nodes, size_t most) {
   const JobSettings& jobs = run_.submission().jobs;
   const size_t together = jobs.atOnce > 0 ? static_cast<size_t>(jobs.atOnce) : nodes.size();
-  for (size_t i = 0; i < nodes.size(); ++i) {
+  Status refusal;
+  for (const std::string& node : nodes) {
+    const size_t i = numbers_.size();
+    if (i == most) break;
     const size_t turn = i / together + 1;  // whose turn comes later may wait longer
     JobRequest request;
-    request.job = {JobKind::kPinned, "", round_, {nodes[i]}, 1};
+    request.job = {JobKind::kPinned, "", round_, {node}, 1};
     request.options = {
-        "--nodelist=" + nodes[i],
+        "--nodelist=" + node,
         fmt::format("--deadline=now+{}minutes", jobs.gapMinutes + static_cast<int>(turn) * jobs.minutes)};
-    if (i >= together) request.options.push_back(after({numbers_[numbers_.size() - together]}));
-    MUSTER_CHECK_OK(send(std::move(request)));
+    if (i >= together) request.options.push_back(after({numbers_[i - together]}));
+    Status sent = send(std::move(request));
+    if (sent.ok()) continue;
+    if (!refusesNode(sent.error())) return sent;
+    printText("no job for {}: {}\n", node, sent.error().message);
+    refused_.push_back(node);
+    refusal = std::move(sent);
   }
-  return {};
+  return numbers_.empty() ? refusal : Status();
 }
 
 Status Batch::sendCluster(const std::vector<std::string>& nodes) {

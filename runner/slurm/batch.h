@@ -25,8 +25,10 @@ class Batch {
 
   /// Submits one job and keeps its number in the run folder.
   Status send(JobRequest request);
-  /// A job for each node that only this node can take. It leaves the queue when it cannot begin in time.
-  Status sendPinned(const std::vector<std::string>& nodes);
+  /// A job that only this node can take, for the first `most` nodes that Slurm takes one for. It leaves the
+  /// queue when it cannot begin in time. A node that Slurm has no such job for (it left the partition, or
+  /// lacks what the jobs ask for) is left out and named; an error where that are all.
+  Status sendPinned(const std::vector<std::string>& nodes, size_t most);
   /// One job over all of these nodes, for the stages of scope cluster.
   Status sendCluster(const std::vector<std::string>& nodes);
   /// The fleet job, after all that were submitted so far.
@@ -36,6 +38,8 @@ class Batch {
   Status sendFleetAfterWhatFits();
 
   [[nodiscard]] const std::vector<std::string>& numbers() const { return numbers_; }
+  /// The nodes that sendPinned() left out.
+  [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
   /// Cancels every job of this step. Returns `error` with what became of them and how to go on.
   Error takeBack(Error error) const;
 
@@ -44,6 +48,7 @@ class Batch {
   int round_;
   std::set<std::string> before_;
   std::vector<std::string> numbers_;  ///< in the order of their submission
+  std::vector<std::string> refused_;
 };
 
 /// "--dependency=afterany:17:18".

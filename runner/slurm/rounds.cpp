@@ -21,6 +21,7 @@
 #include "runner/system/run_store.h"
 
 namespace muster::slurm {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr int kDefaultMaxArraySize = 1001;  // slurm.conf(5)
@@ -183,6 +184,30 @@ Status sendArrays(Batch& batch, const RunStore& run, const Nodes& known,
   return batch.sendFleet();
 }
 
+/// Moves `parts`, names in the directory `from`, to where they were; nothing where one of them has been made
+/// anew.
+Status moveBack(const fs::path& from, const std::vector<std::pair<const char*, fs::path>>& parts) {
+  std::error_code error;
+  for (const auto& [name, to] : parts)
+    if (fs::exists(from / name, error) && fs::exists(to, error)) return {};
+  for (const auto& [name, to] : parts)
+    MUSTER_CHECK_OK(moveInto(to.parent_path(), {{from / name, to.filename().c_str()}}));
+  fs::remove(from, error);
+  return {};
+}
+
+/// Puts back what attempts/nodes/NODE.n holds. The claim is set aside last, so it comes back first.
+Status putNodeBack(const RunStore& run, const std::string& node, int n) {
+  return moveBack(run.folder() / "attempts" / "nodes" / fmt::format("{}.{}", node, n),
+                  {{"claim", run.claim(node)}, {"exit", run.exit(node)}, {"run", run.nodeFolder(node)}});
+}
+
+/// Gives the nodes that Slurm has no job for their results of before the round back.
+Status keepRefused(const RunStore& run, const Batch& batch, int round) {
+  for (const std::string& node : batch.refused()) MUSTER_CHECK_OK(putNodeBack(run, node, round - 1));
+  return {};
+}
+
 Status sendFirst(Batch& batch, const RunStore& run, const Nodes& known) {
   const std::vector<std::string> open = gaps(run, known);
   if (run.submission().nodeStages) return sendArrays(batch, run, known, open);
@@ -205,11 +230,11 @@ Status beginRound(const RunStore& run, const std::vector<std::string>& nodes, in
   Batch batch(run, round, jobs);
   Status sent;
   if (run.submission().nodeStages)
-    sent = batch.sendPinned(now);
+    sent = batch.sendPinned(nodes, now.size());
   else if (!now.empty())
     sent = batch.sendCluster(now);
   if (sent.ok()) sent = batch.sendFleet();
-  return sent.ok() ? sent : batch.takeBack(sent.error());
+  return sent.ok() ? keepRefused(run, batch, round) : batch.takeBack(sent.error());
 }
 
 namespace {
@@ -227,17 +252,20 @@ Status checkKnown(const RunStore& run, const Nodes& known) {
 }
 
 /// Pins a job to each node of `open` that Slurm takes one for now; the fleet job after them sees to the
-/// others.
-Status fillGaps(const RunStore& run, const std::vector<SubmittedJob>& jobs, int round,
-                const std::vector<std::string>& open) {
+/// others. False where Slurm has no job for any of them.
+Result<bool> fillGaps(const RunStore& run, const std::vector<SubmittedJob>& jobs, int round,
+                      const std::vector<std::string>& open) {
   MUSTER_TRY(const auto now, fitting(run, open, 1));
   printText("nodes that no task met, now with a job pinned to each: {}\n", shortList(now));
   Batch batch(run, round, jobs);
-  Status sent = batch.sendPinned(now);
+  Status sent = batch.sendPinned(open, now.size());
+  const bool refusesAll = batch.refused().size() == open.size();
   if (!sent.ok() && !batch.numbers().empty())
     printText("{} of these were submitted: {}\n", batch.numbers().size(), sent.error().message);
   if (sent.ok() || !batch.numbers().empty()) sent = batch.sendFleetAfterWhatFits();
-  return sent.ok() ? sent : batch.takeBack(sent.error());
+  if (!sent.ok() && !refusesAll) return batch.takeBack(sent.error());
+  MUSTER_CHECK_OK(keepRefused(run, batch, round));
+  return !refusesAll;
 }
 
 }  // namespace
@@ -262,12 +290,13 @@ Result<std::set<std::string>> takeStrays(const RunStore& run) {
   for (const JobInfo& job : jobs)
     if (job.live()) (taken.contains(job.job) ? live : useless).insert(job.job);
   MUSTER_CHECK_OK(cancel(useless));
+  if (!useless.empty())
+    printText("cancelled jobs of this run that its jobs.jsonl does not list: {}\n",
+              join(std::vector<std::string>(useless.begin(), useless.end()), " "));
   return live;
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The greatest N of all NAME.N in the directory, by NAME.
 std::map<std::string, int> newestAttempts(const fs::path& folder) {
@@ -284,18 +313,6 @@ std::map<std::string, int> newestAttempts(const fs::path& folder) {
   return newest;
 }
 
-/// Moves `parts`, names in the directory `from`, to where they were; nothing where one of them has been made
-/// anew.
-Status moveBack(const fs::path& from, const std::vector<std::pair<const char*, fs::path>>& parts) {
-  std::error_code error;
-  for (const auto& [name, to] : parts)
-    if (fs::exists(from / name, error) && fs::exists(to, error)) return {};
-  for (const auto& [name, to] : parts)
-    MUSTER_CHECK_OK(moveInto(to.parent_path(), {{from / name, to.filename().c_str()}}));
-  fs::remove(from, error);
-  return {};
-}
-
 }  // namespace
 
 int nextRound(const RunStore& run, const std::vector<SubmittedJob>& jobs) {
@@ -310,10 +327,7 @@ Status putBack(const RunStore& run) {
   const fs::path &folder = run.folder(), attempts = folder / "attempts";
   for (const auto& [node, n] : newestAttempts(attempts / "nodes")) {
     if (!contains(run.submission().nodes, node) || wasPinned(jobs, node, n + 1)) continue;
-    // The claim is set aside last, so it comes back first.
-    MUSTER_CHECK_OK(
-        moveBack(attempts / "nodes" / fmt::format("{}.{}", node, n),
-                 {{"claim", run.claim(node)}, {"exit", run.exit(node)}, {"run", run.nodeFolder(node)}}));
+    MUSTER_CHECK_OK(putNodeBack(run, node, n));
   }
   for (const auto& [name, n] : newestAttempts(attempts)) {
     const fs::path from = attempts / fmt::format("{}.{}", name, n);
@@ -350,8 +364,8 @@ Result<bool> fillRound(const RunStore& run) {
                open.end());
   }
   if (!open.empty()) {
-    MUSTER_CHECK_OK(fillGaps(run, jobs, round, open));
-    return true;
+    MUSTER_TRY(const bool sent, fillGaps(run, jobs, round, open));
+    if (sent) return true;
   }
   if (!run.submission().clusterStages || hasJob(jobs, JobKind::kCluster, round)) return false;
   const std::vector<std::string> fit = clusterNodes(run, known);

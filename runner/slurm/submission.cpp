@@ -44,6 +44,7 @@ Json toJson(const JobSettings& jobs) {
 Json toJson(const Submission& submission) {
   return {{"schema", kSchema},
           {"id", submission.id},
+          {"folder", submission.folder},
           {"created", submission.created},
           {"plan_name", submission.planName},
           {"plan_file", submission.planFile},
@@ -88,6 +89,7 @@ Result<Submission> submissionFromJson(const Json& json, const std::string& path)
   JsonReader reader(json, path);
   reader.read("schema", schema);
   reader.read("id", submission.id);
+  reader.optional("folder", submission.folder);
   reader.read("created", submission.created);
   reader.read("plan_name", submission.planName);
   reader.read("plan_file", submission.planFile);
@@ -173,8 +175,10 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
     MUSTER_CHECK_OK(makeOutputFolder(path / name, "--out"));
   }
   MUSTER_CHECK_OK(writeFileAtomically(path / "nodes.txt", join(submission.nodes, "\n") + "\n"));
-  MUSTER_CHECK_OK(writeJson(path / kManifest, toJson(submission)));
-  return RunStore(path, submission);
+  RunStore run(path, submission);
+  run.submission_.folder = path.string();
+  MUSTER_CHECK_OK(writeJson(path / kManifest, toJson(run.submission_)));
+  return run;
 }
 
 Result<RunStore> RunStore::open(const fs::path& folder) {
@@ -188,6 +192,18 @@ Result<RunStore> RunStore::open(const fs::path& folder) {
   auto submission = submissionFromJson(json, (path / kManifest).string());
   if (!submission.ok()) return std::move(submission).error();
   return RunStore(path, std::move(submission).value());
+}
+
+Status RunStore::checkPlace() const {
+  std::error_code error;  // by another mount or link it is the same folder
+  const std::string& home = submission_.folder;
+  if (home.empty() || fs::equivalent(home, folder_, error)) return {};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("this directory was copied or moved from {0}, where the run's jobs write; use {0}, "
+                  "or move it back",
+                  printable(home)),
+      folder_.string()};
 }
 
 Result<uid_t> RunStore::owner() const {

@@ -39,6 +39,7 @@ struct JobSettings {
 /// What a run is: written before the first job. Only limitJobs() changes it.
 struct Submission {
   std::string id;
+  std::string folder;  ///< where its jobs write; create() sets it. Empty: an earlier version did not
   double created = 0;  ///< seconds since 1970
   std::string planName;
   std::string planFile;  ///< its name in inputs/
@@ -83,6 +84,8 @@ class RunStore {
   /// Opens the folder of a run. kUsage when it is none.
   static Result<RunStore> open(const std::filesystem::path& folder);
   static bool holdsRun(const std::filesystem::path& folder);
+  /// kUsage where the jobs of the run write to another folder: this one was copied or moved.
+  [[nodiscard]] Status checkPlace() const;
   /// Whose folder it is: all jobs of the run are his.
   [[nodiscard]] Result<uid_t> owner() const;
 

@@ -90,6 +90,22 @@ TEST_F(SlurmResume, RefusesWhileJobsOfTheRunAreAtWork) {
   EXPECT_THAT(result.err, HasSubstr("still pending or running"));
 }
 
+/// Its scripts would write into the folder of the run, whose newer jobs it does not know.
+TEST_F(SlurmResume, OfACopyTouchesNoJobOfTheRun) {
+  const fs::path run = newRun(), copy = run.string() + "-copy";
+  ASSERT_EQ(submit(waitingPlan(20), run).exitCode, 0);
+  fs::copy(run, copy, fs::copy_options::recursive);
+  fs::remove(copy / "jobs.jsonl");
+  const auto queue = [] { return slurm().command({"squeue", "--noheader", "--array", "--format=%i"}).out; };
+  const std::string before = queue();
+  for (const char* command : {"resume", "fill"}) {
+    const ProcessResult result = slurm().muster({command, copy.string()});
+    EXPECT_EQ(result.exitCode, 2) << result.out;
+    EXPECT_THAT(result.err, HasSubstr("copied or moved from " + run.string() + ","));
+    EXPECT_EQ(queue(), before) << command;
+  }
+}
+
 TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
   const fs::path run = newRun();
   ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
@@ -447,6 +463,21 @@ TEST_F(SlurmResume, RetestsANodeThatOnlyTheFleetRejected) {
   EXPECT_EQ(readWhole(run / "fleet" / "fleet.json"), report);
   EXPECT_THAT(slurm().muster({"resume", run.string(), "--rejected", "--wait"}).out,
               HasSubstr("retesting 1 nodes with the plan: node2\n"));
+}
+
+/// As where Slurm has forgotten its job, or its disk was full: no report could ever accept the run.
+TEST_F(SlurmResume, RetestsANodeWhoseRecordDoesNotCount) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submit(quickPlan(), run, {"--simulate", healthy(), "--wait"}, "node[1-2]").exitCode, 0);
+  fs::resize_file(run / "records" / "nodes" / "node1" / "record.json", 100);
+  fs::remove(run / "fleet.exit");  // a report that stands would stay
+  const ProcessResult found = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_THAT(found.out, HasSubstr("retesting 0 nodes"));
+  EXPECT_THAT(found.out, ContainsRegex("node1 +quarantined "));
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out, ContainsRegex("node1 +accepted"));
+  const ProcessResult again = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_THAT(again.out, HasSubstr("retesting 1 nodes with the plan: node1\n"));
+  EXPECT_EQ(again.exitCode, 0) << again.out << again.err;
 }
 
 TEST_F(SlurmScope, ResumeRunsClusterStagesAgainWhereANodeWasMissing) {

@@ -125,6 +125,37 @@ TEST_F(SlurmLimits, PinsAsManyJobsAsSlurmTakesAndTheOthersAfterThem) {
   EXPECT_THAT(logs, HasSubstr("1 of these were submitted: submitting the pinned job: "));
 }
 
+/// As for one that lacks what the jobs ask for since slurm.conf was changed: the others run all the same.
+TEST_F(SlurmLimits, ANodeThatSlurmRefusesEveryJobForKeepsNoOtherNodeFromItsJob) {
+  const auto refuse = [](const std::string& node) {
+    slurm().answerJobs(
+        fmt::format("if job_desc.array_inx ~= nil then job_desc.exc_nodes = 'node[2-4]' end\n"
+                    "if job_desc.req_nodes == '{}' then return 2014 end",
+                    node));
+  };
+  const char* refusal = "Requested node configuration is not available";
+  refuse("node2");
+  const fs::path gaps = newRun();
+  const ProcessResult first =
+      submit(quickPlan(), gaps, {"--simulate", healthy(), "--at-once", "1", "--wait"});
+  EXPECT_EQ(first.exitCode, 3) << first.out << first.err;
+  EXPECT_THAT(recorded(gaps), ElementsAre("node1", "node3", "node4"));
+  std::string logs;
+  for (const auto& log : fs::directory_iterator(gaps / "logs")) logs += readWhole(log.path());
+  EXPECT_THAT(logs, ContainsRegex(fmt::format("no job for node2: .*{}", refusal)));
+  EXPECT_THAT(slurm().muster({"resume", gaps.string()}).err, HasSubstr(refusal)) << "nothing else to do";
+
+  slurm().answerJobs("");
+  const fs::path sick = newRun();
+  EXPECT_EQ(submitSick(sick, {1, 2}, "node[1-2]").exitCode, 1);
+  refuse("node1");
+  const ProcessResult again = slurm().muster({"resume", sick.string(), "--rejected", "--wait"});
+  EXPECT_THAT(again.out, ContainsRegex(fmt::format("no job for node1: .*{}", refusal)));
+  EXPECT_TRUE(fs::exists(sick / "attempts" / "nodes" / "node2.0" / "claim")) << "node2 ran again";
+  EXPECT_FALSE(fs::exists(sick / "attempts" / "nodes" / "node1.0"));
+  EXPECT_THAT(slurm().muster({"status", sick.string()}).out, ContainsRegex("node1 +rejected"));
+}
+
 TEST_F(SlurmLimits, FindsAJobThatSlurmTookThoughSbatchTimedOut) {
   // One node at a time leaves gaps; of the jobs pinned to them, the second one is taken without a word.
   const fs::path run = newRun(), bin = slurm().shared() / "late-sbatch";
@@ -148,6 +179,10 @@ TEST_F(SlurmLimits, FindsAJobThatSlurmTookThoughSbatchTimedOut) {
     for (const auto& log : fs::directory_iterator(each / "logs")) logs += readWhole(log.path());
     EXPECT_THAT(logs, HasSubstr("1 of these were submitted: submitting the pinned job: ")) << more;
     EXPECT_THAT(logs, HasSubstr("Socket timed out")) << more;
+    EXPECT_EQ(
+        logs.find("cancelled jobs of this run that its jobs.jsonl does not list: ") != std::string::npos,
+        *more != '\0')
+        << logs;
     EXPECT_THAT(recorded(each), ElementsAre("node1", "node2", "node3", "node4"));
     EXPECT_TRUE(within(30, [] { return queue().empty(); })) << more << queue();
   }

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "reports/fleet/read/runs.h"
 #include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/record/findings/deviations.h"
@@ -44,17 +45,17 @@ bool tookPart(const NodeSummary& record, const std::set<uint32_t>& overNodes) {
          });
 }
 
-}  // namespace
-
-std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNodes& nodes) {
+/// nodeCounts() by what `runOf` has at the index of a record, instead of by fleet id.
+std::map<std::string, int> agreedCounts(const FleetRecords& records, const FleetNodes& nodes,
+                                        const std::vector<std::string>& runOf) {
   const std::set<uint32_t> overNodes = clusterStages(records, nodes);
   std::map<std::string, std::map<int, size_t>> votes;
   std::map<std::string, size_t> all;
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records)
       if (const NodeSummary& record = records.nodes[i]; tookPart(record, overNodes)) {
-        ++votes[record.fleetId][record.nodeCount];
-        ++all[record.fleetId];
+        ++votes[runOf[i]][record.nodeCount];
+        ++all[runOf[i]];
       }
   std::map<std::string, int> agreed;
   for (const auto& [run, counts] : votes)
@@ -63,9 +64,25 @@ std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNo
   return agreed;
 }
 
+std::vector<std::string> fleetIds(const FleetRecords& records) {
+  std::vector<std::string> ids;
+  for (const NodeSummary& record : records.nodes) ids.push_back(record.fleetId);
+  return ids;
+}
+
+}  // namespace
+
+std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNodes& nodes) {
+  return agreedCounts(records, nodes, fleetIds(records));
+}
+
 RecordChecks checkRanks(const FleetRecords& records, FleetNodes& nodes) {
   const std::set<uint32_t> overNodes = clusterStages(records, nodes);
-  const std::map<std::string, int> counts = nodeCounts(records, nodes);
+  const std::vector<std::string> runs = runsOf(records);
+  std::vector<std::string> runOrFleet = fleetIds(records);
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (!runs[i].empty()) runOrFleet[i] = runs[i];
+  const std::map<std::string, int> counts = agreedCounts(records, nodes, runOrFleet);
   RecordChecks checks;
   const auto add = [&](std::string text, const std::vector<size_t>& about) {
     RecordFinding finding;
@@ -74,24 +91,35 @@ RecordChecks checkRanks(const FleetRecords& records, FleetNodes& nodes) {
     finding.next = "Run the plan on all nodes together once more, and check who could write the records.";
     checks.findings.push_back(settled(std::move(finding), about, NodeState::kIncomplete, records, nodes));
   };
-  std::map<std::pair<std::string, int>, std::vector<size_t>> claims;
+  // The nodes that claim a number, by fleet id and by run; "": one that ran with others but tells no group
+  // may be of any run.
+  std::map<std::pair<std::string, int>, std::map<std::string, std::vector<size_t>>> claims;
   for (size_t n = 0; n < nodes.size(); ++n)
     for (const size_t i : nodes[n].records) {
       const NodeSummary& record = records.nodes[i];
       if (!tookPart(record, overNodes)) continue;
-      claims[{record.fleetId, record.nodeRank}].push_back(n);
-      if (const auto most = counts.find(record.fleetId);
+      const bool ran = std::any_of(record.stages.begin(), record.stages.end(), [](const StageSummary& stage) {
+        return stage.state == StageState::kRan && stage.groupNodes > 1;
+      });
+      claims[{record.fleetId, record.nodeRank}][!runs[i].empty() || ran ? runs[i] : "met nobody"].push_back(
+          n);
+      if (const auto most = counts.find(runOrFleet[i]);
           most != counts.end() && most->second != record.nodeCount)
         add(fmt::format("the record of {} ({}) says that its run had {} nodes, and those of most say {}",
                         nodes[n].name, printable(record.path), record.nodeCount, most->second),
             {n});
     }
-  for (const auto& [rank, who] : claims)
-    if (who.size() > 1) {
+  for (auto& [rank, byRun] : claims) {
+    const std::vector<size_t> ofAnyRun = std::exchange(byRun[""], {});
+    if (byRun.size() > 1) byRun.erase("");
+    for (auto& [run, who] : byRun) {
+      who.insert(who.end(), ofAnyRun.begin(), ofAnyRun.end());
+      if (who.size() < 2) continue;
       std::vector<std::string> names;
       for (const size_t n : who) names.push_back(nodes[n].name);
       add(fmt::format("{} each say that they were node {} of the run", shortNames(names), rank.second), who);
     }
+  }
   return checks;
 }
 
@@ -235,10 +263,9 @@ GroupGaps findGroupGaps(const FleetRecords& records, const FleetOptions& options
     gaps.notes.push_back(
         fmt::format("a run had {} nodes, of which {} are expected here: nothing is said of the others", ran,
                     nodes.size()));
-  if (options.manyRuns) return gaps;
   for (std::vector<std::string> more :
        {unreportedGroups(records, nodes), missingGroups(records, nodes), mixedGroups(records, nodes)})
-    std::move(more.begin(), more.end(), std::back_inserter(gaps.reasons));
+    std::move(more.begin(), more.end(), std::back_inserter(options.manyRuns ? gaps.notes : gaps.reasons));
   return gaps;
 }
 

@@ -22,13 +22,14 @@ std::set<uint32_t> clusterStages(const FleetRecords& records, const FleetNodes& 
 /// they do not agree.
 std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNodes& nodes);
 
-/// Names each node that gives another number than most, and those that claim one rank: what the others say of
-/// them would not reach them.
+/// Names each node that gives another number of nodes than most of its run (runsOf()), and those that claim
+/// one rank of it: what the others say of them would not reach them. A record that ran with others and tells
+/// no group may be of any run.
 RecordChecks checkRanks(const FleetRecords& records, FleetNodes& nodes);
 
 struct GroupGaps {
   std::vector<std::string> reasons;  ///< why the fleet is not accepted
-  std::vector<std::string> notes;    ///< what --many-runs lets pass: runs of some nodes that met others
+  std::vector<std::string> notes;    ///< what --many-runs lets pass: everything but a node that met no other
 };
 
 /// Stages of scope cluster whose groups were smaller than the fleet, never met each other, lack the sizes

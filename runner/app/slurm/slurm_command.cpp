@@ -128,11 +128,13 @@ Result<int> slurmWait(const slurm::RunStore& run) {
   }
 }
 
-/// A run whose scripts Slurm is told to run as this user.
+/// A run whose scripts Slurm is told to run as this user, in the folder that they name.
 Result<slurm::RunStore> openOwnRun(const fs::path& folder) {
   MUSTER_TRY(const fs::path own, ownFolder(folder));
   MUSTER_CHECK_OK(ownFolder(own / "scripts"));
-  return slurm::RunStore::open(own);
+  MUSTER_TRY(slurm::RunStore run, slurm::RunStore::open(own));
+  MUSTER_CHECK_OK(run.checkPlace());
+  return run;
 }
 
 /// A run whose records decide over nodes.
@@ -176,9 +178,10 @@ Result<int> slurmResume(const SlurmOptions& o) {
     MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, jobs, known));
     const int round = slurm::nextRound(run, submitted);
     const bool onlyCluster = !run.submission().nodeStages;
-    std::set<std::string> byFleet;
+    std::set<std::string> byFleet = uncountedByFleet(run);
     if (o.rejectedToo) {
-      MUSTER_TRY(byFleet, rejectedByFleet(run));
+      MUSTER_TRY(auto rejected, rejectedByFleet(run));
+      byFleet.merge(rejected);
     }
     bool clusterWanted = false;
     std::vector<std::string> again, usable;

@@ -141,6 +141,16 @@ Result<std::set<std::string>> rejectedByFleet(const slurm::RunStore& run) {
   return nodes;
 }
 
+std::set<std::string> uncountedByFleet(const slurm::RunStore& run) {
+  std::set<std::string> nodes;
+  if (const auto report = readReport(run); report.ok())
+    for (const FleetLine& line : report->lines)
+      if (line.state == fleet::NodeState::kMissing || line.state == fleet::NodeState::kQuarantined ||
+          line.state == fleet::NodeState::kStale)
+        nodes.insert(line.node);
+  return nodes;
+}
+
 Status requireMeasured(const slurm::RunStore& run, const std::string& action) {
   return requireMeasured(!run.submission().scenarioFile.empty(), action, run.folder());
 }

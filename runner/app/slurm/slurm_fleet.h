@@ -28,6 +28,9 @@ bool reportStands(const slurm::RunStore& run);
 /// The nodes that the fleet's report rejects; none while there is none.
 Result<std::set<std::string>> rejectedByFleet(const slurm::RunStore& run);
 
+/// The nodes of which the fleet's report has no record that counts; none while it cannot be read.
+std::set<std::string> uncountedByFleet(const slurm::RunStore& run);
+
 /// kUsage where the run was submitted with a scenario: it must not act on nodes. A record that alone says so
 /// concerns its node only: it does not count (run_records.h).
 Status requireMeasured(const slurm::RunStore& run, const std::string& action);

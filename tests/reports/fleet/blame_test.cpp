@@ -212,10 +212,11 @@ class GroupFleet {
 
   void leaveOut(int node) { leftOut_ = node; }
 
-  Fleet assess() {
+  Fleet assess() { return assess(group_ < nodes_); }
+  Fleet assess(bool manyRuns) {
     fleet::FleetOptions options;
     options.expectedFrom = "nodes.txt";
-    options.manyRuns = group_ < nodes_;
+    options.manyRuns = manyRuns;
     for (int node = 0; node < nodes_; ++node) {
       options.expected.push_back({nameOf(node), "", false});
       if (node != leftOut_) folder_.add(record(node));
@@ -592,17 +593,28 @@ TEST(Blame, NodesThatSayThatTheyWereStoppedAreBelievedBeforeNodeZeroThatLostThem
 }
 
 /// Nodes of several runs of the same size, each with a rank of its own: no two of them met.
-TEST(Blame, NodesThatNeverMetAreNoFleet) {
-  for (const bool apart : {false, true}) {
-    GroupFleet made(4);
-    for (int node = 0; node < made.nodes(); ++node)
-      made.stage(node).group["id"] = apart ? fmt::format("{:016}", node) : "0123456789abcdef";
-    const Fleet fleet = made.assess();
-    EXPECT_EQ(fleet.exitCode, apart ? 3 : 0);
-    EXPECT_EQ(fleet.reasons.empty(), !apart);
-    if (apart) {
-      EXPECT_THAT(fleet.reasons.front(), HasSubstr("these nodes met each other only: n0 | n1 | "));
+TEST(Blame, NodesThatNeverMetAreNoFleetAndANoteWithManyRuns) {
+  for (const bool apart : {false, true})
+    for (const bool manyRuns : {false, true}) {
+      GroupFleet made(4);
+      for (int node = 0; node < made.nodes(); ++node)
+        made.stage(node).group["id"] = apart ? fmt::format("{:016}", node) : "0123456789abcdef";
+      const Fleet fleet = made.assess(manyRuns);
+      const auto told = Contains(HasSubstr("these nodes met each other only: n0 | n1 | "));
+      EXPECT_EQ(fleet.exitCode, apart && !manyRuns ? 3 : 0);
+      EXPECT_EQ(fleet.reasons.empty(), !apart || manyRuns);
+      EXPECT_EQ(::testing::Matches(told)(fleet.reasons), apart && !manyRuns);
+      EXPECT_EQ(::testing::Matches(told)(fleet.notes), apart && manyRuns);
     }
+}
+
+/// What a group measured together, and who was idle beside it, is a note as well.
+TEST(Blame, AGroupWithoutTheRecordOfItsFirstNodeIsANoteWithManyRuns) {
+  for (const bool manyRuns : {false, true}) {
+    GroupFleet made(4);
+    made.leaveOut(0);
+    const Fleet fleet = made.assess(manyRuns);
+    EXPECT_THAT(manyRuns ? fleet.notes : fleet.reasons, Contains(HasSubstr("no record of its first node")));
   }
 }
 
@@ -634,6 +646,51 @@ TEST(Blame, ANodeThatGivesAnotherRunSizeOrRankEscapesNothingAndConvictsNobody) {
         fleet.findings.front().text,
         HasSubstr(size ? fmt::format("had {} nodes, and those of most say {}", made.nodes() + 1, made.nodes())
                        : "n2, n3 each say that they were node 3"));
+  }
+}
+
+/// A retry has the same ranks, and may have fewer nodes; within one run nobody shares a rank.
+TEST(Blame, ARankThatIsClaimedTwiceIsAnErrorWithinOneRunOnly) {
+  struct Case {
+    const char* what;
+    void (*change)(GroupFleet& made);  ///< n0 to n2 are a run of three nodes, the others one of as many
+    int errors;
+  };
+  const Case cases[] = {
+      {"two runs", [](GroupFleet&) {}, 0},
+      {"a rank of its own run", [](GroupFleet& made) { made.record(3).nodeRank = 1; }, 1},
+      {"a rank of the run that it met", [](GroupFleet& made) { made.stage(3).group["id"] = "first"; }, 1},
+      {"it ran and does not say with whom: nodes 1 of both runs share its number",
+       [](GroupFleet& made) {
+         made.record(3).nodeRank = 1;
+         made.stage(3).group.erase("id");
+       },
+       2},
+      {"another size than its run", [](GroupFleet& made) { made.record(3).nodeCount = 4; }, 1},
+      {"a larger run",
+       [](GroupFleet& made) {
+         for (const int node : {3, 4, 5}) made.record(node).nodeCount = 4;
+       },
+       0},
+      {"a first attempt in which it met nobody",
+       [](GroupFleet& made) { made.didNotBegin(3, "2 of 3 nodes did not arrive: node 1, node 2"); }, 0},
+      {"two that met nobody, perhaps in one attempt",
+       [](GroupFleet& made) {
+         for (const int node : {0, 3}) made.didNotBegin(node, "2 of 3 nodes did not arrive: node 1, node 2");
+       },
+       1}};
+  for (const Case& each : cases) {
+    GroupFleet made(3, 6);
+    made.inTwoGroups();
+    each.change(made);
+    const Fleet fleet = made.assess(false);
+    EXPECT_EQ(std::count_if(fleet.findings.begin(), fleet.findings.end(),
+                            [](const auto& finding) {
+                              return finding.text.find(" say that they were node ") != std::string::npos ||
+                                     finding.text.find(" says that its run had ") != std::string::npos;
+                            }),
+              each.errors)
+        << each.what;
   }
 }
 

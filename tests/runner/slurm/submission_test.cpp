@@ -70,6 +70,29 @@ TEST(Submission, ReadsManyJobsInTheirOrder) {
   EXPECT_EQ(jobs->back().kind, JobKind::kFleet) << "submitted again under the number of one taken back";
 }
 
+TEST(Submission, KnowsItsFolderByAnyWayAndNoOther) {
+  const TempDir folder;
+  const fs::path run = folder.path() / "run", link = folder.path() / "link", copy = folder.path() / "copy";
+  ASSERT_TRUE(RunStore::create(run, submission()).ok());
+  fs::create_symlink(run, link);
+  fs::copy(run, copy, fs::copy_options::recursive);
+  const auto place = [](const fs::path& path) {
+    const auto opened = RunStore::open(path);
+    return opened.ok() ? opened->checkPlace() : Status(opened.error());
+  };
+  EXPECT_TRUE(place(run).ok());
+  EXPECT_TRUE(place(link).ok());
+  ASSERT_FALSE(place(copy).ok());
+  EXPECT_THAT(place(copy).error().text(),
+              HasSubstr(fmt::format("was copied or moved from {0}, where the run's jobs write; use {0}, or "
+                                    "move it back",
+                                    run.string())));
+  fs::remove_all(run);
+  EXPECT_FALSE(place(copy).ok()) << "the scripts name a folder that is not there";
+  fs::rename(copy, run);
+  EXPECT_TRUE(place(link).ok()) << "moved back";
+}
+
 TEST(Submission, IsNotMadeElsewhereThanItsScriptsSay) {
   const TempDir folder;
   fs::create_directories(folder.path() / "other");
