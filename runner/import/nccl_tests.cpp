@@ -400,8 +400,10 @@ Status readComment(const Source& source, std::string_view line, size_t number, T
   if (line.starts_with("# Out of bounds values")) {
     table.bounds = std::string(behind(line, ":"));
     table.boundsFailed = !table.bounds.ends_with("OK");
-  }
-  if (line.starts_with("# Avg bus bandwidth")) {
+  } else if (!line.starts_with("# Avg bus bandwidth")) {
+    // A check that this reader does not know.
+    if (trim(line).ends_with("FAILED")) table.errors.emplace_back(trim(line));
+  } else {
     table.average = std::string(behind(line, ":"));
     table.averageFailed = table.average.ends_with("FAILED");
     table.averageChecked = table.averageFailed || table.average.ends_with("OK");

@@ -33,6 +33,9 @@ constexpr std::array<std::string_view, 8> kNotMet = {
 
 constexpr std::string_view kStoppedFor = " was stopped because ";
 
+/// What a rank says whose peers are gone, for a reason that only they know (kernels/host/gloo/group.cpp).
+constexpr std::string_view kLostGroup = " lost its group in ";
+
 /// What a rank says that got other values than were sent to it.
 constexpr std::string_view kUntold = "from a rank that cannot be told";
 
@@ -107,7 +110,7 @@ CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stop
                                 [&](std::string_view words) { return has(detail, words); });
   if (stopped || told) return {Cause::kStopped, {}};
   const size_t peer = detail.find(kStoppedFor);
-  if (peer == std::string_view::npos) return {};
+  if (peer == std::string_view::npos) return {has(detail, kLostGroup) ? Cause::kGroup : Cause::kOwn, {}};
   return {Cause::kPeer, detail.substr(peer + kStoppedFor.size())};
 }
 

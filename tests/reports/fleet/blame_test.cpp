@@ -1161,6 +1161,8 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   EXPECT_EQ(fleet::sourceRank("the first at 4096, from rank 11"), "11");
   EXPECT_EQ(fleet::sourceRank("from a rank that cannot be told"), "");
   EXPECT_EQ(fleet::sourceRank("the first at 4096"), std::nullopt);
+  EXPECT_EQ(fleet::caseCause("rank 1 of 4 lost its group in a barrier: closed by peer", "", false).cause,
+            Cause::kGroup);
   EXPECT_EQ(fleet::caseCause("cudaMalloc failed", "node 1 (n1) was lost", false).cause, Cause::kOwn)
       << "what failed before the group ended is its own";
   EXPECT_EQ(fleet::caseCause("prerequisite stage gemm did not pass (fail)", "", false).cause, Cause::kNeed);
