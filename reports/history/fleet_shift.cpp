@@ -93,7 +93,12 @@ std::vector<bool> oddOnes(const std::vector<double>& values, double p, double le
 void ShiftFinder::add(const std::string& node, const std::vector<Point>& before,
                       const std::vector<Point>& after) {
   const auto old = mediansOf(before), now = mediansOf(after);
-  for (const Point& point : before) figures_[point.figure.number].figure = point.figure;
+  for (const bool later : {false, true})
+    for (const Point& point : later ? after : before) {
+      Moved& moved = figures_[point.figure.number];
+      moved.figure = point.figure;
+      (later ? moved.after : moved.before) = true;
+    }
   for (const auto& [figure, value] : old) {
     const auto found = now.find(figure);
     const bool comparable =
@@ -131,8 +136,12 @@ void ShiftFinder::judge(const Moved& moved, double p, FleetShifts& out) {
 
 FleetShifts ShiftFinder::finish() const {
   FleetShifts out;
-  const double p = kFalseAlarms / static_cast<double>(4 * std::max<size_t>(1, figures_.size()));
+  for (const auto& [number, moved] : figures_)
+    if (moved.before != moved.after) (moved.before ? out.onlyBefore : out.onlyAfter).push_back(moved.figure);
+  const size_t onBoth = figures_.size() - out.onlyBefore.size() - out.onlyAfter.size();
+  const double p = kFalseAlarms / static_cast<double>(4 * std::max<size_t>(1, onBoth));
   for (const auto& [number, moved] : figures_) {
+    if (moved.before != moved.after) continue;
     if (moved.nodes.size() < kLeastShiftNodes)
       ++out.tooFew;
     else

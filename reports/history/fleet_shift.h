@@ -34,6 +34,7 @@ struct FleetShifts {
   std::vector<OddNode> odd;   ///< likewise
   size_t alike = 0;           ///< figures that did not move beyond the noise
   size_t tooFew = 0;  ///< figures that are zero, or that fewer than kLeastShiftNodes nodes have on both sides
+  std::vector<FigureName> onlyBefore, onlyAfter;  ///< figures that no node has on the other side
 };
 
 inline constexpr size_t kLeastShiftNodes = 4;
@@ -56,6 +57,7 @@ class ShiftFinder {
   struct Moved {
     FigureName figure;
     std::vector<NodeChange> nodes;
+    bool before = false, after = false;  ///< a node has it on this side
   };
   static void judge(const Moved& moved, double p, FleetShifts& out);
   std::map<int64_t, Moved> figures_;  ///< by their numbers in the store

@@ -64,6 +64,7 @@ bool isNew(const PodInfo& pod, const NodeResult& kept) {
 Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, const Snapshot& seen) {
   const Submission& submission = run.submission();
   const auto pods = endedPods(submission, seen);
+  const int first = submission.together ? run.lastRound() : 0;
   std::map<std::string, NodeResult> results;
   for (const std::string& node : submission.nodes) {
     MUSTER_TRY(NodeResult result, run.result(node));
@@ -78,17 +79,20 @@ Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, co
         MUSTER_CHECK_OK(run.setAside(node, earlier.round));
       MUSTER_CHECK_OK(run.keep(node, result, record.ok() ? *record : std::string()));
     }
-    if (!result.pod.empty()) results[node] = std::move(result);
+    if (!result.pod.empty() && result.round < first)
+      MUSTER_CHECK_OK(run.setAside(node, result.round));
+    else if (!result.pod.empty())
+      results[node] = std::move(result);
   }
   return results;
 }
 
-std::string expectText(const std::vector<NodeJob>& nodes, const Nodes& known) {
+std::string expectText(const Submission& run, const std::vector<NodeJob>& nodes, const Nodes& known) {
   std::string text;
   for (const NodeJob& node : nodes) {
     const bool judged = node.state == NodeState::kAccepted || node.state == NodeState::kRejected ||
                         node.state == NodeState::kIncomplete;
-    const std::string why = judged ? "" : unavailable(known, node.node);
+    const std::string why = judged ? "" : unavailable(known, node.node, run.gpus);
     text += node.node + (why.empty() ? "" : " down " + why) + '\n';
   }
   return text;

@@ -70,6 +70,7 @@ NodeInfo nodeFrom(const Json& json) {
     for (const auto& [name, value] : labels.items())
       if (value.is_string()) node.labels[name] = value.get<std::string>();
   node.allocatable = amounts(valueAt(json, "/status/allocatable"));
+  node.capacity = amounts(valueAt(json, "/status/capacity"));
   return node;
 }
 
@@ -149,14 +150,25 @@ int64_t NodeInfo::count(const std::string& resource) const {
   return found == allocatable.end() ? 0 : found->second;
 }
 
+bool NodeInfo::has(const std::string& resource) const {
+  if (allocatable.count(resource) > 0 || capacity.count(resource) > 0) return true;
+  const auto label = labels.find("nvidia.com/gpu.present");  // of GPU feature discovery
+  return resource == "nvidia.com/gpu" && label != labels.end() && label->second == "true";
+}
+
 std::string NodeInfo::unavailable() const {
   if (cordoned) return "cordoned";
   return ready ? "" : "NotReady";
 }
 
-std::string unavailable(const Nodes& known, const std::string& name) {
+std::string unavailable(const Nodes& known, const std::string& name, const Request& request) {
   const auto found = known.find(name);
-  return found == known.end() ? "Kubernetes has no such node" : found->second.unavailable();
+  if (found == known.end()) return "Kubernetes has no such node";
+  std::string why = found->second.unavailable();
+  const int64_t offered = found->second.count(request.resource);
+  if (why.empty() && offered < request.count)
+    why = fmt::format("offers {} {}, a pod requests {}", offered, request.resource, request.count);
+  return why;
 }
 
 bool NodeInfo::controlPlane() const {

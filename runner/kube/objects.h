@@ -29,15 +29,25 @@ struct NodeInfo {
   std::vector<Taint> taints;
   std::map<std::string, std::string> labels;
   std::map<std::string, int64_t> allocatable;  ///< whole numbers: GPUs, RDMA devices
+  std::map<std::string, int64_t> capacity;     ///< likewise, with those that are unhealthy
 
+  /// How many of a resource pods can have; 0 also where its device plugin or all devices are dead.
   [[nodiscard]] int64_t count(const std::string& resource) const;
+  /// Whether it is a node with this resource, though it may offer none of it now.
+  [[nodiscard]] bool has(const std::string& resource) const;
   /// Why it can run nothing now: "NotReady", "cordoned"; empty if it can.
   [[nodiscard]] std::string unavailable() const;
   [[nodiscard]] bool controlPlane() const;
 };
 using Nodes = std::map<std::string, NodeInfo>;
-/// Why the node of this name can run nothing now; empty if it can.
-std::string unavailable(const Nodes& known, const std::string& name);
+
+/// What a pod requests.
+struct Request {
+  std::string resource;  ///< empty: nothing
+  int64_t count = 0;
+};
+/// Why the node of this name can run no such pod now; empty if it can.
+std::string unavailable(const Nodes& known, const std::string& name, const Request& request);
 
 struct PodInfo {
   std::string name;

@@ -28,7 +28,7 @@ NodeJob live(const std::string& node, const PodInfo& pod) {
 }
 
 /// A node that no pod of the last round names: its job may still make one.
-NodeJob withoutPod(const std::string& node, const Snapshot& seen) {
+NodeJob withoutPod(const std::string& node, const Submission& run, const Snapshot& seen) {
   const JobInfo* job = nullptr;
   for (const JobInfo& one : seen.jobs)
     if ((one.node == node || one.node.empty()) && (job == nullptr || one.round >= job->round)) job = &one;
@@ -39,7 +39,7 @@ NodeJob withoutPod(const std::string& node, const Snapshot& seen) {
     return {node, NodeState::kLost,
             fmt::format("job {} ended without a pod: {}", job->name,
                         job->failure.empty() ? "its pod was removed" : printable(job->failure, 300))};
-  const std::string why = unavailable(seen.nodes, node);
+  const std::string why = unavailable(seen.nodes, node, run.gpus);
   return {node, NodeState::kMissing, why.empty() ? "no pod of this run reached it" : why};
 }
 
@@ -81,7 +81,7 @@ std::vector<NodeJob> progressOf(const Submission& run, const std::map<std::strin
     else if (result != results.end())
       all.push_back(ended(node, result->second));
     else
-      all.push_back(withoutPod(node, seen));
+      all.push_back(withoutPod(node, run, seen));
   }
   return all;
 }

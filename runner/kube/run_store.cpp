@@ -27,6 +27,8 @@ Json toJson(const Submission& s) {
           {"plan_file", s.planFile},
           {"simulated", s.simulated},
           {"together", s.together},
+          {"gpu_resource", s.gpus.resource},
+          {"gpus", s.gpus.count},
           {"nodes", s.nodes},
           {"fleet_options", s.fleetOptions},
           {"value_files", s.valueFiles}};
@@ -49,6 +51,8 @@ Result<Submission> submissionFrom(const Json& json, const std::string& path) {
   reader.read("plan_file", s.planFile);
   reader.read("simulated", s.simulated);
   reader.read("together", s.together);
+  reader.optional("gpu_resource", s.gpus.resource);
+  reader.optional("gpus", s.gpus.count);
   reader.read("nodes", s.nodes);
   reader.read("fleet_options", s.fleetOptions);
   reader.read("value_files", s.valueFiles);

@@ -8,7 +8,7 @@
 
 #include "runner/core/json.h"
 #include "runner/core/result.h"
-#include "runner/kube/kubectl.h"
+#include "runner/kube/objects.h"
 #include "runner/system/files.h"
 
 namespace muster::kube {
@@ -23,6 +23,7 @@ struct Submission {
   std::string planFile;  ///< its name in inputs/
   bool simulated = false;
   bool together = false;           ///< the plan has stages of scope cluster: all nodes run it together
+  Request gpus;                    ///< of each pod
   std::vector<std::string> nodes;  ///< every node that must have a record
   std::vector<std::string> fleetOptions;
   std::vector<std::string> valueFiles;  ///< names in inputs/

@@ -340,6 +340,22 @@ TEST(Compare, TellsAShiftOfTheFleetFromThatOfANode) {
       << compared.out;
 }
 
+TEST(Compare, NamesWhatOneSideAloneMeasured) {
+  const std::string plan = testing::kFleetPlan;
+  const auto peer = fleet().write("peer.toml", plan.substr(0, plan.rfind("[[stage]]\n")));
+  runMuster(
+      {"run", peer.string(), "--simulate", in("scene.toml"), "--nodes", "4", "--plain", "--out", in("peer")});
+  const auto before = runMuster({"compare", in("run"), in("peer")});
+  EXPECT_NE(before.out.find("\nMetrics only before\n  gemm: "), std::string::npos) << before.out;
+  EXPECT_EQ(before.out.find("\nMetrics only after\n"), std::string::npos) << before.out;
+  const auto after = runMuster({"compare", in("peer"), in("run")});
+  EXPECT_NE(after.out.find("\nMetrics only after\n  gemm: "), std::string::npos) << after.out;
+  const auto json = parseJson(runMuster({"compare", in("run"), in("peer"), "--json"}).out);
+  ASSERT_TRUE(json.ok());
+  EXPECT_FALSE(json->value("figures_only_before", Json::array()).empty());
+  EXPECT_TRUE(json->value("figures_only_after", Json::array({1})).empty());
+}
+
 TEST(Compare, RefusesFleetsWithoutACommonNode) {
   fs::create_directories(in("one"));
   fs::create_directories(in("two"));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Four pods, each in the network namespace of its node, run stages of scope cluster together."""
 import base64
+import os
 
 import case
 
@@ -82,6 +83,33 @@ class Together(case.Case):
         self.assertIn("something failed on n1; after a repair, use --rejected", said)
         self.assertIn("retesting 0 nodes", said)
         self.assertIn("retesting 4 nodes: n[0-3]", self.muster("k8s", "resume", "--rejected", self.run_folder))
+
+    def test_results_of_one_round_are_not_mixed_with_those_of_another(self):
+        """n1's log is lost; n3 is cordoned while the others run again, and comes back later."""
+        def cordon(flag):
+            self.cluster.change_node("n3", lambda node: node["spec"].update(unschedulable=flag))
+
+        def collect(code):
+            self.wait_for_end()
+            self.muster("k8s", "collect", self.run_folder, code=code)
+            return self.fleet()
+        self.start()
+        self.wait_for_end()
+        self.cluster.store.logs[self.cluster.pod_on("n1")["metadata"]["uid"], "muster"] = lambda: "rotated away\n"
+        self.assertEqual(collect(3)["n1"], "missing")
+        cordon(True)
+        said = self.muster("k8s", "resume", self.run_folder)
+        self.assertIn("missing: n3 (cordoned)\nthe others run together without the missing ones", said)
+        self.assertIn("retesting 3 nodes: n[0-2]", said)
+        self.assertEqual(collect(3), {"n0": "accepted", "n1": "accepted", "n2": "accepted", "n3": "down"})
+        self.assertTrue(os.path.exists(os.path.join(self.run_folder, "attempts/n3.1/record.json")))
+        said = self.muster("k8s", "resume", self.run_folder, code=3)
+        self.assertIn("missing: n3 (cordoned)", said)
+        self.assertIn("retesting 0 nodes", said)
+        cordon(False)
+        self.assertIn("retesting 4 nodes: n[0-3]", self.muster("k8s", "resume", self.run_folder))
+        self.assertEqual(set(collect(0).values()), {"accepted"})
+        self.assertIn("retesting 0 nodes", self.muster("k8s", "resume", self.run_folder))
 
     def test_a_pod_with_another_token_is_not_let_in(self):
         self.cluster.held = {"n3"}

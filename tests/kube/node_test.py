@@ -61,6 +61,33 @@ class Node(case.Case):
         self.muster("k8s", "collect", self.run_folder, code=1)
         self.assertEqual(self.fleet()["n1"], "accepted")
 
+    def test_a_gpu_node_that_offers_none_is_missing_and_not_left_out(self):
+        def change(node, labels=(), **amounts):
+            self.cluster.change_node(node, lambda thing: (thing["metadata"]["labels"].update(labels), thing["status"].update(amounts)))
+        change("n1", capacity={"cpu": "64"}, allocatable={"cpu": "64"})  # a node without GPUs is not of this fleet
+        change("n2", {"nvidia.com/gpu.present": "true"}, capacity={"cpu": "64"}, allocatable={"cpu": "64"})
+        change("n3", allocatable={"nvidia.com/gpu": "0"})
+        why = "offers 0 nvidia.com/gpu, a pod requests 8"
+        said = self.submit(QUICK)
+        self.assertIn("1 of 3 nodes submitted", said)
+        self.assertNotIn("n1", said)
+        self.wait_for_end()
+        self.assertEqual({**self.states(), "n0": "ended"}, {"n0": "ended", "n2": "missing", "n3": "missing"})
+        self.assertIn(f"{why}\n", self.muster("k8s", "status", self.run_folder))
+        self.muster("k8s", "collect", self.run_folder, code=3)
+        with open(os.path.join(self.run_folder, "expect.txt"), encoding="utf-8") as file:
+            self.assertEqual(file.read().splitlines()[1:], [f"n2 down {why}", f"n3 down {why}"])
+        resumed = self.muster("k8s", "resume", self.run_folder)
+        for node in ("n2", "n3"):
+            for text in (said, resumed):
+                self.assertIn(f"missing: {node} ({why})", text)
+        change("n3", {"node-role.kubernetes.io/control-plane": ""})  # submit takes it as well
+        self.assertIn("no nvidia.com/gpu: n[1-3]", self.muster("k8s", "verify", code=3))
+        self.wait_for_end()
+        change("n0", allocatable={"nvidia.com/gpu": "0"})
+        shutil.rmtree(self.run_folder)
+        self.assertIn("none of these nodes offers nvidia.com/gpu", self.submit(QUICK, code=2))
+
     def test_a_silent_or_lying_pod_accepts_no_node(self):
         self.simulate()
         self.wait_for_end()

@@ -218,6 +218,19 @@ std::string amountText(const history::FigureName& figure, double change) {
                                           : fmt::format("{:+.1f}%", change * 100);
 }
 
+/// Metrics that no node has on the other side, by their stages.
+void printOneSided(const char* side, const std::vector<history::FigureName>& figures) {
+  std::map<std::string, std::set<std::string>> metrics;
+  for (const history::FigureName& figure : figures)
+    metrics[figure.stage].insert(figure.metric + (figure.labels.empty() ? "" : " {" + figure.labels + "}"));
+  if (!metrics.empty()) printText("\nMetrics only {}\n", side);
+  size_t shown = 0;
+  for (const auto& [stage, names] : metrics)
+    if (++shown <= kMostShown)
+      printText("  {}: {}\n", printable(stage), printable(join({names.begin(), names.end()}, ", "), 400));
+  if (shown > kMostShown) printText("  and {} more stages; --json lists them all\n", shown - kMostShown);
+}
+
 void printShifts(const history::FleetShifts& found) {
   if (!found.shifts.empty()) printText("\nMetrics of the whole fleet beyond the noise\n");
   for (size_t i = 0; i < std::min(found.shifts.size(), kMostShown); ++i) {
@@ -236,8 +249,13 @@ void printShifts(const history::FleetShifts& found) {
   const size_t left = found.shifts.size() + found.odd.size() - std::min(found.shifts.size(), kMostShown) -
                       std::min(found.odd.size(), kMostShown);
   if (left > 0) printText("  and {} more; --json lists them all\n", left);
-  printText("\n{} metrics changed, {} unchanged, {} not compared (zero, or on fewer than {} nodes)\n",
-            found.shifts.size(), found.alike, found.tooFew, history::kLeastShiftNodes);
+  printOneSided("before", found.onlyBefore);
+  printOneSided("after", found.onlyAfter);
+  printText(
+      "\n{} metrics changed, {} unchanged, {} not compared (zero, or on fewer than {} nodes), {} on one side "
+      "only\n",
+      found.shifts.size(), found.alike, found.tooFew, history::kLeastShiftNodes,
+      found.onlyBefore.size() + found.onlyAfter.size());
 }
 
 void print(const Sides& sides, const Compared& result) {
@@ -266,6 +284,11 @@ Json figureJson(const history::FigureName& figure) {
 
 Json json(const Sides& sides, const Compared& result) {
   Json pairs = Json::array(), shifts = Json::array(), odd = Json::array();
+  const auto figures = [](const std::vector<history::FigureName>& names) {
+    Json all = Json::array();
+    for (const history::FigureName& name : names) all.push_back(figureJson(name));
+    return all;
+  };
   for (const history::Comparison& comparison : result.pairs) pairs.push_back(toJson(comparison));
   for (const history::Shift& shift : result.shifts.shifts)
     shifts.push_back({{"figure", figureJson(shift.figure)},
@@ -287,6 +310,8 @@ Json json(const Sides& sides, const Compared& result) {
           {"pairs", pairs},
           {"shifts", shifts},
           {"odd_nodes", odd},
+          {"figures_only_before", figures(result.shifts.onlyBefore)},
+          {"figures_only_after", figures(result.shifts.onlyAfter)},
           {"only_before", namesOf(sides.onlyBefore, sides)},
           {"only_after", namesOf(sides.onlyAfter, sides)}};
 }

@@ -55,12 +55,12 @@ Result<std::vector<std::string>> askedNodes(const KubeOptions& o, bool gpus, con
   std::vector<std::string> names;
   if (o.nodes == "all") {
     for (const auto& [name, node] : known)
-      if (gpus ? node.count(o.gpuResource) > 0 : !node.controlPlane()) names.push_back(name);
+      if (gpus ? node.has(o.gpuResource) : !node.controlPlane()) names.push_back(name);
     if (names.empty())
-      return Error{ErrorCode::kUsage,
-                   fmt::format("no node offers {}; is its device plugin running? See `muster k8s verify`",
-                               o.gpuResource),
-                   "--nodes all"};
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("no node has {}; is its device plugin running? See `muster k8s verify`", o.gpuResource),
+          "--nodes all"};
   } else {
     MUSTER_TRY(names, slurm::nodeNames(o.nodes).context("--nodes"));
   }
@@ -84,11 +84,14 @@ Result<int> podGpus(const KubeOptions& o, const Plan& plan, const std::vector<st
   for (const std::string& name : nodes)
     if (const auto node = known.find(name); node != known.end())
       counts.insert(node->second.count(o.gpuResource));
-  if (counts.size() == 1 && *counts.begin() > 0) return static_cast<int>(*counts.begin());
+  counts.erase(0);  // such a node runs no pod
+  if (counts.size() == 1) return static_cast<int>(*counts.begin());
   return Error{ErrorCode::kUsage,
                counts.size() > 1
                    ? "these nodes have different numbers of GPUs; set --gpus, or submit them separately"
-                   : "the number of GPUs per node is not known; set --gpus",
+                   : fmt::format("none of these nodes offers {}; is its device plugin running? See `muster "
+                                 "k8s verify`, or set --gpus",
+                                 o.gpuResource),
                "--nodes"};
 }
 

@@ -18,15 +18,15 @@ Result<Json> commonValues(const KubeOptions& options, const RunSetup& setup, con
 /// "node" or "cluster", by the plan's stages, unless --kind says otherwise.
 std::string kindOf(const KubeOptions& options, const Plan& plan);
 
-/// The GPUs that a pod requests: --gpus, else what Kubernetes says of the nodes if all agree.
+/// The GPUs that a pod requests: --gpus, else what Kubernetes says of the nodes if all that offer any agree.
 Result<int> podGpus(const KubeOptions& options, const Plan& plan, const std::vector<std::string>& nodes,
                     const kube::Nodes& known);
 
 /// Whether pods measure real GPUs.
 bool needsGpus(const KubeOptions& options, const Plan& plan);
 
-/// The nodes that --nodes stands for; "all": those with GPUs, or without need of GPUs all but the control
-/// plane.
+/// The nodes that --nodes stands for; "all": those with GPUs, also where they offer none now, or without need
+/// of GPUs all but the control plane.
 Result<std::vector<std::string>> askedNodes(const KubeOptions& options, bool gpus, const kube::Nodes& known);
 
 /// The manifests of the chart in the distribution.

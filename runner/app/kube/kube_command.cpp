@@ -111,7 +111,8 @@ Result<int> kubeCollect(const kube::RunStore& run) {
   if (!lost.empty())
     printText("lost the results of {} of {} nodes ({}); retest them with: muster k8s resume {}\n",
               lost.size(), nodes.size(), slurm::shortList(lost), shellQuote(run.folder().string()));
-  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", kube::expectText(nodes, seen.nodes)));
+  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt",
+                                      kube::expectText(run.submission(), nodes, seen.nodes)));
   MUSTER_CHECK_OK(writeAllPages(run));
   MUSTER_TRY(const FleetCommandOptions options, parseFleetOptions(fleetArguments(run)));
   return fleetCommand(options);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "runner/app/kube/kube_chart.h"
@@ -99,10 +100,11 @@ Status beginRun(const kube::RunStore& run, const KubeOptions& o, const Plan& pla
 }
 
 /// Splits nodes into those that can run now and those that cannot, which are listed.
-std::vector<std::string> availableOf(const std::vector<std::string>& nodes, const kube::Nodes& known) {
+std::vector<std::string> availableOf(const std::vector<std::string>& nodes, const kube::Nodes& known,
+                                     const kube::Request& gpus) {
   std::vector<std::string> available;
   for (const std::string& name : nodes) {
-    const std::string why = kube::unavailable(known, name);
+    const std::string why = kube::unavailable(known, name, gpus);
     if (why.empty())
       available.push_back(name);
     else
@@ -175,8 +177,9 @@ Result<int> kubeSubmit(KubeOptions& o) {
   MUSTER_TRY(submission.nodes, askedNodes(o, needsGpus(o, setup.plan), known));
   if (!o.scenario.empty()) MUSTER_CHECK_OK(checkScenario(o, setup, submission.nodes.size()));
   MUSTER_TRY(const int gpus, podGpus(o, setup.plan, submission.nodes, known));
+  submission.gpus = {o.gpuResource, gpus};
   MUSTER_TRY(const Json common, commonValues(o, setup, kind, gpus));
-  const std::vector<std::string> available = availableOf(submission.nodes, known);
+  const std::vector<std::string> available = availableOf(submission.nodes, known, submission.gpus);
   if (available.empty()) return Error{ErrorCode::kUsage, "none of these nodes can run a pod now", "--nodes"};
   const fs::path out =
       fs::absolute(o.out.empty() ? fs::path("muster-k8s-" + submission.id) : o.out).lexically_normal();
@@ -195,6 +198,7 @@ Result<int> kubeSubmit(KubeOptions& o) {
 
 Result<int> kubeResume(const KubeOptions& o) {
   MUSTER_TRY(const kube::RunStore run, kube::RunStore::open(o.run));
+  bool blocked = false;  // none of the nodes that are to run again can run now
   {
     MUSTER_TRY(const Fd lock, run.lock());
     MUSTER_TRY(const kube::Snapshot seen, kube::look(run.submission()));
@@ -217,14 +221,22 @@ Result<int> kubeResume(const KubeOptions& o) {
       else
         again.push_back(node.node);
     }
-    // Stages of scope cluster are of all nodes: where one of them has no result, all run them again.
-    if (run.submission().together && !again.empty()) again = run.submission().nodes;
     if (run.submission().together && !rejected.empty() && !o.rejectedToo) {
       again.clear();
       printText("all nodes ran together, and something failed on {}; after a repair, use --rejected\n",
                 slurm::shortList(rejected));
     }
-    again = availableOf(again, seen.nodes);
+    // Stages of scope cluster are of all nodes: where one can run that has no result, all run them again.
+    const kube::Submission& s = run.submission();
+    const bool whole = s.together && std::any_of(again.begin(), again.end(), [&](const std::string& node) {
+                         return kube::unavailable(seen.nodes, node, s.gpus).empty();
+                       });
+    if (whole) again = s.nodes;
+    blocked = !again.empty();
+    again = availableOf(again, seen.nodes, s.gpus);
+    blocked = blocked && again.empty();
+    if (whole && again.size() < s.nodes.size())
+      printText("the others run together without the missing ones; resume again when those are back\n");
     const int round = run.lastRound() + 1;
     if (!again.empty()) {
       MUSTER_TRY(const Json before, run.values(round - 1));
@@ -237,7 +249,8 @@ Result<int> kubeResume(const KubeOptions& o) {
               again.empty() ? "" : ": ", slurm::shortList(again));
     std::fflush(stdout);
   }
-  return o.wait ? kubeWait(run) : Result<int>(kExitAccepted);
+  if (o.wait) return kubeWait(run);
+  return blocked ? kExitIncomplete : kExitAccepted;
 }
 
 }  // namespace muster

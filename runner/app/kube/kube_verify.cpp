@@ -144,7 +144,7 @@ Result<int> kubeVerify(KubeOptions& o) {
   std::vector<const kube::NodeInfo*> nodes;
   if (o.nodes.empty() || o.nodes == "all") {
     for (const auto& [name, node] : known)
-      if (!node.controlPlane()) nodes.push_back(&node);
+      if (!node.controlPlane() || node.has(o.gpuResource)) nodes.push_back(&node);
   } else {
     MUSTER_TRY(const auto names, slurm::nodeNames(o.nodes).context("--nodes"));
     for (const std::string& name : names) {

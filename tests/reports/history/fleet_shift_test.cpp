@@ -93,5 +93,25 @@ TEST(FleetShift, ComparesNothingOfTooFewNodes) {
   EXPECT_EQ(found.tooFew, static_cast<size_t>(kFigures));
 }
 
+TEST(FleetShift, ListsWhatOneSideAloneHas) {
+  std::mt19937 random(11);
+  ShiftFinder finder;
+  for (int node = 0; node < 8; ++node) {
+    auto before = pointsOf(random), after = pointsOf(random);
+    // m0 has no node afterwards, m1 none before; m2 has few afterwards, which is neither.
+    std::erase_if(after, [&](const Point& p) {
+      return p.figure.metric == "m0" || (p.figure.metric == "m2" && node > 1);
+    });
+    std::erase_if(before, [](const Point& p) { return p.figure.metric == "m1"; });
+    finder.add("n" + std::to_string(node), before, after);
+  }
+  const FleetShifts found = finder.finish();
+  ASSERT_EQ(found.onlyBefore.size(), 1u);
+  EXPECT_EQ(found.onlyBefore[0].metric, "m0");
+  ASSERT_EQ(found.onlyAfter.size(), 1u);
+  EXPECT_EQ(found.onlyAfter[0].metric, "m1");
+  EXPECT_EQ(found.tooFew, 1u);
+}
+
 }  // namespace
 }  // namespace muster::history

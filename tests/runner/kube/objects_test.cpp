@@ -33,6 +33,37 @@ TEST(Objects, ANodeIsReadyOnlyIfItSaysSo) {
   }
 }
 
+TEST(Objects, ANodeHasGpusAlsoWhereItOffersNone) {
+  struct Case {
+    const char* node;  ///< its parts beside its name
+    bool gpus;
+    const char* why;  ///< a pod that requests 8 cannot run there
+  };
+  constexpr const char* kNone = "offers 0 nvidia.com/gpu, a pod requests 8";
+  const Case cases[] = {
+      {R"("status": {"allocatable": {"nvidia.com/gpu": "8"}})", true, ""},
+      {R"("status": {"allocatable": {"nvidia.com/gpu": "7"}, "capacity": {"nvidia.com/gpu": "8"}})", true,
+       "offers 7 nvidia.com/gpu, a pod requests 8"},
+      {R"("status": {"allocatable": {"nvidia.com/gpu": "0"}})", true, kNone},
+      {R"("status": {"capacity": {"nvidia.com/gpu": "8"}})", true, kNone},
+      {R"("status": {"capacity": {"nvidia.com/gpu": "0"}})", true, kNone},
+      {R"("metadata": {"name": "n", "labels": {"nvidia.com/gpu.present": "true"}})", true, kNone},
+      {R"("metadata": {"name": "n", "labels": {"nvidia.com/gpu.present": "false"}})", false, kNone},
+      {R"("status": {"allocatable": {"amd.com/gpu": "8", "cpu": "64"}})", false, kNone}};
+  for (const Case& each : cases) {
+    Json node = *parseJson("{" + std::string(each.node) + "}");
+    node["metadata"]["name"] = "n";
+    node["status"]["conditions"] = {{{"type", "Ready"}, {"status", "True"}}};
+    const Nodes nodes = nodesFrom({{"items", {node}}});
+    EXPECT_EQ(nodes.at("n").has("nvidia.com/gpu"), each.gpus) << each.node;
+    EXPECT_EQ(unavailable(nodes, "n", {"nvidia.com/gpu", 8}), each.why) << each.node;
+    EXPECT_EQ(unavailable(nodes, "n", {}), "") << each.node;
+  }
+  NodeInfo labelled;
+  labelled.labels["nvidia.com/gpu.present"] = "true";
+  EXPECT_FALSE(labelled.has("amd.com/gpu")) << "the label is of NVIDIA's";
+}
+
 TEST(Objects, ReadsAPod) {
   const auto pods = podsFrom(listOf(R"({"metadata": {"name": "p", "labels": {"muster.dev/round": "2",
       "batch.kubernetes.io/job-name": "j"}}, "spec": {"nodeName": "n1"},

@@ -79,14 +79,20 @@ TEST(KubeProgress, AJobWhosePodIsGoneLosesItsNode) {
 }
 
 TEST(KubeProgress, ANodeWithoutAJobIsMissingAndTheReasonIsNamed) {
-  World world({"a", "b", "c"});
+  World world({"a", "b", "c", "d"});
   world.seen.jobs.clear();
+  world.run.gpus = {"nvidia.com/gpu", 8};
+  world.seen.nodes["a"].allocatable["nvidia.com/gpu"] = 8;
   world.seen.nodes["b"].cordoned = true;
   world.seen.nodes.erase("c");
   EXPECT_EQ(world.of("a").detail, "no pod of this run reached it");
   EXPECT_EQ(world.of("b").detail, "cordoned");
   EXPECT_EQ(world.of("c").detail, "Kubernetes has no such node");
-  for (const char* node : {"a", "b", "c"}) EXPECT_EQ(world.of(node).state, NodeState::kMissing);
+  EXPECT_EQ(world.of("d").detail, "offers 0 nvidia.com/gpu, a pod requests 8");
+  for (const char* node : {"a", "b", "c", "d"}) EXPECT_EQ(world.of(node).state, NodeState::kMissing);
+  EXPECT_EQ(expectText(world.run, progressOf(world.run, world.results, world.seen), world.seen.nodes),
+            "a\nb down cordoned\nc down Kubernetes has no such node\n"
+            "d down offers 0 nvidia.com/gpu, a pod requests 8\n");
 }
 
 TEST(KubeProgress, TheFleetIsToldOfEveryNodeAndOnlyOfBrokenOnesThatTheyAreDown) {
@@ -99,7 +105,7 @@ TEST(KubeProgress, TheFleetIsToldOfEveryNodeAndOnlyOfBrokenOnesThatTheyAreDown) 
   world.seen.nodes["cordoned"].cordoned = true;
   world.results["broken"] = {"pod", 1, -1, "its container did not run to its end"};
   world.seen.nodes["broken"].ready = false;
-  EXPECT_EQ(expectText(progressOf(world.run, world.results, world.seen), world.seen.nodes),
+  EXPECT_EQ(expectText(world.run, progressOf(world.run, world.results, world.seen), world.seen.nodes),
             "accepted\nwaiting\nlost\ngone down Kubernetes has no such node\ncordoned down cordoned\n"
             "broken down NotReady\n");
 }
