@@ -32,6 +32,7 @@ enum class PeerGroup { kNode, kFleet };
 struct Expectation {
   std::string metric;  ///< "compute.gemm_throughput"
   Labels where;        ///< only measurements that carry these labels
+  Labels params;       ///< of a profile: only stages all of whose cases have these test parameters
   CheckKind kind = CheckKind::kMin;
   double limit = 0;      ///< in `unit`; kOfPeak, kCvMax and kDropMax: a share of 1
   std::string unit;      ///< base unit of the metric

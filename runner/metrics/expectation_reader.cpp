@@ -18,9 +18,9 @@ namespace muster {
 namespace {
 
 const std::vector<std::string> kKeys = {
-    "metric",    "where",    "min",       "max",       "equals",   "one_of",   "contains",
-    "excludes",  "baseline", "within",    "of_peak",   "cv_max",   "drop_max", "predicate",
-    "tolerance", "of",       "statistic", "warn_band", "severity", "source",   "remedy"};
+    "metric",    "where",     "min",      "max",    "equals",   "one_of",    "contains",  "excludes",
+    "baseline",  "within",    "of_peak",  "cv_max", "drop_max", "predicate", "tolerance", "of",
+    "statistic", "warn_band", "severity", "source", "remedy",   "params"};
 const std::vector<std::string> kChecks = {"min",      "max",    "equals",  "one_of", "contains", "excludes",
                                           "baseline", "within", "of_peak", "cv_max", "drop_max", "predicate"};
 constexpr size_t kMostLabelChoices = 100;
@@ -44,6 +44,7 @@ class Reader {
     refuseUnknownKeys();
     readMetric();
     readWhere();
+    readParams();
     readCommon();
     readChecks();
     if (failed_) return {};
@@ -122,6 +123,19 @@ class Reader {
         base_.where[label] = *text;
       checkLabel(label, key);
     }
+  }
+
+  void readParams() {
+    const Json* params = find("params");
+    if (params == nullptr) return;
+    if (!frame_.provenance)
+      return fail("params", "`params` belongs in a SKU profile; a plan's limit is of its own stage");
+    if (!params->is_object())
+      return fail("params",
+                  "`params` must be a table of test parameters such as { duration = \"30\" }, found " +
+                      shown(*params));
+    for (const auto& [name, value] : params->items())
+      if (auto text = labelText(name, value, "params." + name)) base_.params[name] = *text;
   }
 
   std::optional<std::string> labelText(const std::string& label, const Json& value, const std::string& key) {
@@ -470,12 +484,14 @@ NumberRange expectationShare(const std::string& key) {
 }
 
 std::string overlongKey(const Expectation& e) {
-  size_t where = 0, allowed = 0;
+  size_t where = 0, params = 0, allowed = 0;
   for (const auto& [label, value] : e.where) where += label.size() + value.size();
+  for (const auto& [name, value] : e.params) params += name.size() + value.size();
   for (const std::string& text : e.allowed) allowed += text.size();
   const std::pair<const char*, size_t> sizes[] = {
       {"metric", e.metric.size()},
       {"where", where},
+      {"params", params},
       {"unit", e.unit.size()},
       {e.unit == "text" || e.kind == CheckKind::kOneOf ? checkKindName(e.kind) : "allowed", allowed},
       {"statistic", e.statistic.size()},

@@ -21,6 +21,8 @@ const std::map<std::string, std::string>& summaries() {
   static const std::map<std::string, std::string> kSummaries = {
       {"metric", "metric that is limited, plugin.name; a list: one expectation for each"},
       {"where", "labels of the measurements that are limited; a list of values: one expectation for each"},
+      {"params",
+       "of a profile: the limit holds only for stages with these test parameters, as records have them"},
       {"min", "least value, in the metric's unit"},
       {"max", "largest value, in the metric's unit"},
       {"equals", "required value"},
@@ -63,7 +65,7 @@ Json limitSchema() {
 
 Json keySchema(const std::string& key) {
   if (key == "metric") return maybeList(reference("metric"));
-  if (key == "where") return labelSchema();
+  if (key == "where" || key == "params") return labelSchema();
   if (key == "one_of") return schema::list(limitSchema());
   if (key == "contains" || key == "excludes") return maybeList(schema::text());
   if (key == "statistic" || key == "severity" || key == "of") return schema::choice(expectationChoices(key));

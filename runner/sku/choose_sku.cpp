@@ -76,8 +76,9 @@ const Profile* profileOf(const std::map<std::string, Profile>& profiles, const D
     found = &profile;
   }
   if (names.size() < 2) return found;
-  ambiguous = fmt::format("{} matches several profiles equally well ({}); name one with `sku`",
-                          describe(device), join(names, ", "));
+  ambiguous =
+      fmt::format("{} matches several profiles equally well ({}); name one with `sku` of the plan or --sku",
+                  describe(device), join(names, ", "));
   return nullptr;
 }
 
@@ -167,11 +168,10 @@ Result<SkuChoice> chooseSku(const std::map<std::string, Profile>& profiles, cons
   std::string ambiguous;
   for (const DeviceFacts& device : devices) matches.push_back(profileOf(profiles, device, ambiguous));
   choice.profile = majority(matches);
+  if (choice.profile == nullptr && !ambiguous.empty()) return Error{ErrorCode::kUsage, ambiguous, ""};
   if (choice.profile == nullptr) {
     const DeviceFacts& first = devices.front();
-    choice.how = "unknown: " + (ambiguous.empty() ? "no profile matches " + describe(first) +
-                                                        nearestProfile(profiles, first)
-                                                  : ambiguous);
+    choice.how = "unknown: no profile matches " + describe(first) + nearestProfile(profiles, first);
     return choice;
   }
   size_t example = std::find(matches.begin(), matches.end(), choice.profile) - matches.begin();

@@ -74,7 +74,7 @@ class Corrector {
         *std::min_element(all.begin(), all.end(),
                           [](const Measured& a, const Measured& b) { return a.headroom() < b.headroom(); });
     if (weakest.headroom() < 1) {
-      move(e, weakest, e.where);
+      move(e, weakest);
       return {};
     }
     // What was not measured may be slower: of a limit that holds for more, only the part that was is
@@ -83,10 +83,10 @@ class Corrector {
     const Expectation before = e;
     for (const Measured& found : all) {
       if (isWeakestOfItsLabels(found, all) && tighter(before, found) > 1 + kSame) {
-        if (found.group->where == before.where)
-          move(e, found, before.where);
+        if (found.group->where == before.where && found.group->params == before.params)
+          move(e, found);
         else if (!isBoundElsewhere(before, found))
-          move(added_.emplace_back(before), found, found.group->where);
+          move(narrowed(before, *found.group), found);
         else
           continue;
         moved = true;
@@ -130,17 +130,29 @@ class Corrector {
   [[nodiscard]] bool isBoundElsewhere(const Expectation& e, const Measured& found) const {
     const LearnGroup& group = *found.group;
     return std::any_of(base_.expectations.begin(), base_.expectations.end(), [&](const Expectation& other) {
-      return other.metric == e.metric && other.where.size() > e.where.size() &&
-             labelsMatch(group.where, other.where) && isBound(other, group.direction);
+      const bool narrower =
+          other.where.size() > e.where.size() || (e.params.empty() && !other.params.empty());
+      return narrower && judges(other, group) && isBound(other, group.direction);
     });
   }
 
-  /// Moves `e` to what was measured, for figures with these labels.
-  void move(Expectation& e, const Measured& found, const Labels& where) {
+  static bool judges(const Expectation& e, const LearnGroup& group) {
+    return e.metric == group.metric && labelsMatch(group.where, e.where) &&
+           (e.params.empty() || e.params == group.params);
+  }
+
+  Expectation& narrowed(const Expectation& e, const LearnGroup& group) {
+    added_.push_back(e);
+    added_.back().where = group.where;
+    added_.back().params = group.params;
+    return added_.back();
+  }
+
+  /// Moves `e` to what was measured.
+  void move(Expectation& e, const Measured& found) {
     const double bound = boundBy(e, found);
     const std::string before = text(found, found.bound);
     e.source = source(e, found, before);
-    e.where = where;
     measuredBy_.insert(found.nodes.begin(), found.nodes.end());
     if (e.kind == CheckKind::kBaseline)
       e.limit = roundedFigure(found.value);
@@ -148,7 +160,7 @@ class Corrector {
       e.limit = std::floor(e.limit * bound / found.bound * 1e4) / 1e4;
     else
       e.limit = roundedFigure(bound);
-    out_.corrections.push_back({name(e.metric, where), before, text(found, bound),
+    out_.corrections.push_back({name(e.metric, e.where), before, text(found, bound),
                                 formatQuantity(found.value, found.group->unit), found.headroom() < 1});
   }
 
@@ -163,8 +175,7 @@ class Corrector {
     if (e.statistic != "median") return all;
     for (size_t i = 0; i < input_.groups.size(); ++i) {
       const LearnGroup& group = input_.groups[i];
-      if (group.metric != e.metric || !labelsMatch(group.where, e.where) || !isBound(e, group.direction))
-        continue;
+      if (!judges(e, group) || !isBound(e, group.direction)) continue;
       const Measured found = measured(group, e);
       if (found.figures == 0 || found.value <= 0 || !(found.bound > 0)) continue;
       if (!isMajority(found.nodes.size(), healthy_)) {

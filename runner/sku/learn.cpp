@@ -20,6 +20,10 @@ namespace {
 constexpr double kHealthySkew = 0.2;
 constexpr double kSureCatch = 0.99;
 constexpr double kWidest = 0.25;  // tolerance; a limit further away would catch nothing worth the name
+/// Two places of all nodes this far apart, in sigmas of one place (medians of 8 nodes at 56 places differ by
+/// 2), have no limit in common that is worth the name.
+constexpr double kPlacesApart = 4;
+constexpr double kPlacesShare = 0.02;  ///< nor where this share lies between them; less widens it by little
 constexpr size_t kMostNamed = 5;
 
 /// "n1 (gemm failed), n2, and 7 more"
@@ -201,7 +205,13 @@ class Learner {
     }
     const Clustering clustering = clusteringOf(values, nodes);
     const double unsure = skewError(static_cast<double>(limit.n), clustering);
-    if (spread.skew > kHealthySkew + normalQuantile(options_.confidence) * unsure) {
+    const bool longTail = spread.skew > kHealthySkew + normalQuantile(options_.confidence) * unsure;
+    if (const std::string apart = placesApart(group, longTail ? 0 : kPlacesShare * std::fabs(spread.centre));
+        !apart.empty()) {
+      notLearned(index, apart);
+      return {};
+    }
+    if (longTail) {
       notLearned(index,
                  fmt::format("{}: some values are worse than the spread of the others explains (skew "
                              "{:.2f}, expected at most {}). The worst nodes are {}: check whether they "
@@ -225,11 +235,42 @@ class Learner {
     return {};
   }
 
+  /// Why no limit serves all places (GPUs, peers) of the nodes, which differ by more than `least` alike in
+  /// all nodes; empty: one does.
+  [[nodiscard]] std::string placesApart(const LearnGroup& group, double least) const {
+    const std::map<MeasuredPlace, double> medians = placeMedians(group);
+    if (medians.size() < 2) return "";
+    const auto [worst, best] = std::minmax_element(
+        medians.begin(), medians.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const std::vector<double> values = besidePlaces(group);
+    const double gap = best->second - worst->second;
+    const double sigma = fitSpread(values, FitWindow::kMost, spreadFloor(values)).sigma;
+    if (gap <= std::max(least, kPlacesApart * sigma)) return "";
+    return fmt::format(
+        "{}: {} is worse than {} in all nodes alike, by {} ({:.1f} sigma), so one limit cannot fit both. "
+        "Unless the machines are built so, check what the nodes have in common: slot, cable, cooling, BIOS",
+        group.text(), placeText(group, worst->first), placeText(group, best->first),
+        formatQuantity(gap / std::fabs(medianOf(values)), "ratio", 2), gap / sigma);
+  }
+
+  /// "gpu3 peer=gpu1"
+  [[nodiscard]] std::string placeText(const LearnGroup& group, const MeasuredPlace& place) const {
+    const auto at = std::find_if(group.figures.begin(), group.figures.end(), [&](const LearnFigure& f) {
+      return MeasuredPlace{f.device, f.place} == place;
+    });
+    std::vector<std::string> parts;
+    if (at->device >= 0)
+      parts.push_back(input_.nodes[static_cast<size_t>(at->node)].devices[static_cast<size_t>(at->device)]);
+    if (at->place >= 0) parts.push_back(input_.places[static_cast<size_t>(at->place)]);
+    return parts.empty() ? "the node" : join(parts, " ");
+  }
+
   static std::vector<std::pair<double, int>> nodeMeans(const LearnGroup& group) {
-    std::map<int, std::pair<double, double>> sums;  // and numbers
-    for (const LearnFigure& figure : group.figures) {
-      sums[figure.node].first += signedFigure(group, figure.value);
-      ++sums[figure.node].second;
+    std::map<int, std::pair<double, double>> sums;           // and numbers
+    const std::vector<double> values = besidePlaces(group);  // a node may lack a place
+    for (size_t i = 0; i < values.size(); ++i) {
+      sums[group.figures[i].node].first += values[i];
+      ++sums[group.figures[i].node].second;
     }
     std::vector<std::pair<double, int>> means;
     for (const auto& [node, sum] : sums) means.emplace_back(sum.first / sum.second, node);

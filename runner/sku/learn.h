@@ -18,6 +18,7 @@ struct LearnFigure {
   int device = -1;  ///< index into its devices; -1: of the node as a whole
   double value = 0;
   size_t samples = 1;  ///< of which it comes
+  int place = -1;      ///< index into LearnInput::places; -1: none but the device
 };
 
 /// All figures that one expectation of a profile would judge in one stage.
@@ -29,6 +30,8 @@ struct LearnGroup {
   Direction direction = Direction::kNone;
   std::string peak;  ///< name of its theoretical peak, or empty
   std::vector<LearnFigure> figures;
+  Labels params =
+      {};  ///< test parameters of its stage, beside those in `where`: a limit says nothing of others
 
   /// "compute.gemm_throughput dtype=bf16 size=8192 in stage gemm"
   [[nodiscard]] std::string text() const;
@@ -51,6 +54,7 @@ struct LearnInput {
   std::vector<LearnNode> nodes;
   std::vector<LearnGroup> groups;
   std::vector<PhysicalLimit> physical;  ///< one for each group
+  std::vector<std::string> places{};    ///< what was measured beside the device: "peer=gpu3"
 };
 
 struct LearnOptions {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +23,9 @@ inline double signedFigure(const LearnGroup& group, double value) {
   return group.direction == Direction::kLower ? -value : value;
 }
 
+/// A score of fewer members is no reason to leave one out.
+inline constexpr size_t kLeastScores = 8;
+
 inline Error refusal(const std::string& message) {
   return {ErrorCode::kUsage, message, ""};
 }
@@ -37,6 +41,16 @@ double roundedFigure(double value);
 
 /// Writes the mark of a profile that was learned from this scenario; none where it is empty.
 void markSimulated(Profile& profile, const std::string& scenario);
+
+/// Where in its node a figure was measured: device and place.
+using MeasuredPlace = std::pair<int, int>;
+
+/// Medians, larger is better, of the places that at least kLeastScores nodes measured.
+std::map<MeasuredPlace, double> placeMedians(const LearnGroup& group);
+
+/// The figures, larger is better, less what their place differs by from all others: what is slow alike in all
+/// nodes is no node's own fault.
+std::vector<double> besidePlaces(const LearnGroup& group);
 
 /// Nodes of two kinds, each of which agrees better than they all do.
 struct NodeKinds {

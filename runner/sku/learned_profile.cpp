@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
@@ -47,9 +48,15 @@ class Builder {
   }
 
  private:
-  using Place = std::pair<std::string, Labels>;
+  /// Metric, labels and parameters.
+  using Place = std::tuple<std::string, Labels, Labels>;
 
-  /// One limit for each metric and labels: of all groups that it judges, the one that spares them all.
+  static bool judges(const LearnGroup& group, const LearnGroup& judged) {
+    return judged.metric == group.metric && labelsMatch(judged.where, group.where) &&
+           judged.params == group.params;
+  }
+
+  /// One limit for each place: of all groups that it judges, the one that spares them all.
   /// Nothing where one of those was not learned.
   [[nodiscard]] std::map<Place, const LearnedLimit*> loosest() {
     std::map<Place, const LearnedLimit*> chosen;
@@ -61,9 +68,8 @@ class Builder {
         continue;
       }
       for (const LearnedLimit& limit : learned_.limits) {
-        const LearnGroup& judged = input_.groups[limit.group];
-        if (judged.metric != group.metric || !labelsMatch(judged.where, group.where)) continue;
-        const LearnedLimit*& at = chosen[{group.metric, group.where}];
+        if (!judges(group, input_.groups[limit.group])) continue;
+        const LearnedLimit*& at = chosen[{group.metric, group.where, group.params}];
         if (at == nullptr || end(limit, group.direction) < end(*at, group.direction)) at = &limit;
       }
     }
@@ -75,7 +81,7 @@ class Builder {
   [[nodiscard]] const LearnGroup* judgedButNotLearned(const LearnGroup& group) const {
     for (const auto& [index, why] : learned_.notLearned) {
       const LearnGroup& other = input_.groups[index];
-      if (other.metric != group.metric || !labelsMatch(other.where, group.where)) continue;
+      if (!judges(group, other)) continue;
       std::set<int> nodes;
       for (const LearnFigure& figure : other.figures)
         if (!std::binary_search(learned_.sick.begin(), learned_.sick.end(), figure.node))
@@ -98,7 +104,7 @@ class Builder {
     const auto stricter =
         std::find_if(base_.expectations.begin(), base_.expectations.end(), [&](const Expectation& known) {
           return known.metric == e.metric && labelsMatch(e.where, known.where) &&
-                 isBound(known, group.direction) &&
+                 (known.params.empty() || known.params == e.params) && isBound(known, group.direction) &&
                  isStricter(boundFor(known, base_, group), boundFor(e, base_, group), group.direction);
         });
     if (stricter == base_.expectations.end()) {
@@ -112,8 +118,7 @@ class Builder {
   [[nodiscard]] Expectation expectation(const Place& place, const LearnedLimit& limit) const {
     const LearnGroup& group = input_.groups[limit.group];
     Expectation e;
-    e.metric = place.first;
-    e.where = place.second;
+    std::tie(e.metric, e.where, e.params) = place;
     e.kind = CheckKind::kBaseline;
     e.unit = group.unit;
     e.limit = roundedFigure(limit.value);
@@ -150,7 +155,8 @@ class Builder {
     for (size_t i = 0; i < added_.size(); ++i) {
       const Expectation& now = out_.profile.expectations[i];
       const LearnGroup& group = *added_[i];
-      if (now.metric != e.metric || !labelsMatch(e.where, now.where) || !isBound(e, group.direction) ||
+      if (now.metric != e.metric || !labelsMatch(e.where, now.where) || now.params != e.params ||
+          !isBound(e, group.direction) ||
           isStricter(boundFor(e, base_, group), boundFor(now, base_, group), group.direction))
         continue;
       const std::string labels = labelsText(e.where);

@@ -20,7 +20,7 @@ struct Provenance {
 
 struct LearnedProfile {
   Profile profile;
-  size_t learned = 0;  ///< so many of its expectations, the first ones
+  size_t learned = 0;                 ///< so many of its expectations, the first ones
   std::vector<std::string> replaced;  ///< limits of the base that are gone, "metric labels: min 650 TFLOP/s"
   std::vector<std::string> unused;    ///< learned limits that are not in the profile, and why
 };

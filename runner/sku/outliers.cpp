@@ -24,8 +24,6 @@ constexpr double kNodeRoom = 1;
 constexpr double kDeviceRoom = 1.5;
 /// A fit in the middle of n figures knows its sigma within about 1.1 / sqrt(n).
 constexpr double kMiddleMargin = 2;
-/// A score of fewer members is no reason to leave one out.
-constexpr size_t kLeastScores = 8;
 /// Two kinds of nodes are so many sigmas of one kind apart: of n healthy nodes, normal or with a tail of skew
 /// 0.2, cut in two where they differ most, fewer than one in a thousand (simulated).
 double apartOf(size_t n) {
@@ -115,14 +113,11 @@ class Search {
 
   void lookAt(const LearnGroup& group, Scores& devices, Scores& nodes,
               std::vector<std::pair<std::string, Scores>>& kinds) {
-    std::vector<LearnFigure> kept;
-    std::vector<double> values;
-    for (const LearnFigure& figure : group.figures) {
-      if (isOut(figure.node, figure.device)) continue;
-      kept.push_back(figure);
-      values.push_back(signedFigure(group, figure.value));
-    }
+    LearnGroup left = group;
+    std::vector<LearnFigure>& kept = left.figures;
+    std::erase_if(kept, [&](const LearnFigure& figure) { return isOut(figure.node, figure.device); });
     if (kept.size() < kLeastScores) return;
+    const std::vector<double> values = besidePlaces(left);
     const Spread spread = fitSpread(values, window_, spreadFloor(values));
     const double below = room(spread, kept.size(), input_.groups.size());
     // The good side is looked at too: who is far too fast was measured otherwise, or is another model.
@@ -211,6 +206,32 @@ class Search {
 };
 
 }  // namespace
+
+std::map<MeasuredPlace, double> placeMedians(const LearnGroup& group) {
+  std::map<MeasuredPlace, std::pair<std::vector<double>, std::set<int>>> places;  // figures and nodes
+  for (const LearnFigure& figure : group.figures) {
+    auto& [values, nodes] = places[{figure.device, figure.place}];
+    values.push_back(signedFigure(group, figure.value));
+    nodes.insert(figure.node);
+  }
+  std::map<MeasuredPlace, double> medians;
+  for (const auto& [place, measured] : places)
+    if (measured.second.size() >= kLeastScores) medians[place] = medianOf(measured.first);
+  return medians;
+}
+
+std::vector<double> besidePlaces(const LearnGroup& group) {
+  std::vector<double> values;
+  for (const LearnFigure& figure : group.figures) values.push_back(signedFigure(group, figure.value));
+  const std::map<MeasuredPlace, double> medians = placeMedians(group);
+  if (medians.size() < 2) return values;
+  const double middle = medianOf(values);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (const auto own = medians.find({group.figures[i].device, group.figures[i].place});
+        own != medians.end())
+      values[i] += middle - own->second;
+  return values;
+}
 
 std::optional<NodeKinds> twoKinds(std::vector<std::pair<double, int>> nodes) {
   const size_t n = nodes.size();

@@ -93,7 +93,9 @@ struct SkuChoice {
 
 /// Matches every device; all must agree. Of the profiles that match a device the one with most conditions
 /// counts: a site's before that of the model. With `sku` other than "auto" that profile is taken and devices
-/// that do not match it become problems. An unknown profile name is an error that lists the nearest.
+/// that do not match it become problems. An unknown profile name is an error that lists the nearest, and so
+/// are devices that match several profiles equally well: a plan that allows an unknown SKU must not run a
+/// known one without limits.
 Result<SkuChoice> chooseSku(const std::map<std::string, Profile>& profiles, const std::string& sku,
                             const std::vector<DeviceFacts>& devices);
 

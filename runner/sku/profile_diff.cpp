@@ -14,13 +14,14 @@
 namespace muster {
 namespace {
 
-/// Which limits take each other's place: same metric, labels and side. Of several, those of one severity.
+/// Which limits take each other's place: same metric, labels, parameters and side. Of several, those of one
+/// severity.
 std::string placeOf(const Expectation& e, Direction direction) {
   std::string side = checkKindName(e.kind);
   const bool low = e.kind == CheckKind::kMin || e.kind == CheckKind::kOfPeak;
   if (e.kind == CheckKind::kBaseline) side = direction == Direction::kLower ? "max" : "min";
   if (low) side = "min";
-  return fmt::format("{}\n{}\n{}", e.metric, labelsText(e.where), side);
+  return fmt::format("{}\n{}\n{}\n{}", e.metric, labelsText(e.where), labelsText(e.params), side);
 }
 
 const char* severityOf(const Expectation& e) {
@@ -70,7 +71,8 @@ std::vector<std::string> factsDiff(const Profile& a, const Profile& b) {
 
 std::string whatOf(const Expectation& e) {
   const std::string labels = labelsText(e.where);
-  return e.metric + (labels.empty() ? "" : " " + labels);
+  const std::string params = e.params.empty() ? "" : " with " + printable(labelsText(e.params), 100);
+  return e.metric + (labels.empty() ? "" : " " + labels) + params;
 }
 
 /// Every field that boundText does not show, or shows together with others.

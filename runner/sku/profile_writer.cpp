@@ -122,9 +122,11 @@ std::string check(const Expectation& e) {
 
 void writeExpectation(const Expectation& e, std::string& out) {
   out += fmt::format("\n[[expect]]\nmetric = {}\n", tomlText(e.metric));
-  std::vector<std::string> labels;
-  for (const auto& [label, text] : e.where) labels.push_back(tomlKey(label) + " = " + tomlText(text));
-  if (!labels.empty()) out += "where = { " + join(labels, ", ") + " }\n";
+  for (const auto& [key, table] : {std::pair("where", &e.where), {"params", &e.params}}) {
+    std::vector<std::string> values;
+    for (const auto& [name, text] : *table) values.push_back(tomlKey(name) + " = " + tomlText(text));
+    if (!values.empty()) out += fmt::format("{} = {{ {} }}\n", key, join(values, ", "));
+  }
   out += check(e);
   if (e.statistic != "median") out += fmt::format("statistic = \"{}\"\n", e.statistic);
   if (e.warnBand > 0) out += fmt::format("warn_band = {}\n", share(e.warnBand));

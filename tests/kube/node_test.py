@@ -84,6 +84,12 @@ class Node(case.Case):
         change("n3", {"node-role.kubernetes.io/control-plane": ""})  # submit takes it as well
         self.assertIn("no nvidia.com/gpu: n[1-3]", self.muster("k8s", "verify", code=3))
         self.wait_for_end()
+        for node, count in (("n1", "8"), ("n2", "8"), ("n3", "7")):
+            change(node, allocatable={"nvidia.com/gpu": count})
+        for command in (["k8s", "verify"], ["k8s", "submit", QUICK, "--out", self.run_folder + "-7", "--nodes", "all", "--image", "x:1"]):
+            self.assertIn("7 on n3, 8 on n[0-2]", self.muster(*command, code=None))
+        for node in ("n1", "n2", "n3"):
+            change(node, allocatable={"nvidia.com/gpu": "0"})
         change("n0", allocatable={"nvidia.com/gpu": "0"})
         shutil.rmtree(self.run_folder)
         self.assertIn("none of these nodes offers nvidia.com/gpu", self.submit(QUICK, code=2))

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "runner/app/baseline/baseline_fleet.h"
 #include "runner/app/baseline/baseline_options.h"
 #include "runner/app/baseline/sku_facts.h"
+#include "runner/app/input/judged_again.h"
 #include "runner/app/input/record_input.h"
 #include "runner/app/input/run_records.h"
 #include "runner/core/print.h"
@@ -17,6 +19,8 @@
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
+#include "runner/judge/slots.h"
+#include "runner/record/evidence_json.h"
 #include "runner/record/record.h"
 #include "runner/sku/corrected_profile.h"
 #include "runner/sku/physical.h"
@@ -65,7 +69,6 @@ Result<Profile> profileFromInventory(const Record& record, const fleet::NodeSumm
   }
   profile.peaks = devicePeaks(record);
   profile.facts["peaks_source"] = record.peaksFrom.empty() ? "device properties" : record.peaksFrom;
-  profile.stageParams = sharedParams(record);
   return profile;
 }
 
@@ -74,16 +77,23 @@ bool startsFromNothing(const BaselineOptions& options, const fleet::NodeSummary&
   return options.base.empty() && example.profileName.empty();
 }
 
-/// Taken from the fleet's example; `memory`: bytes of its first device, where it starts from nothing. The
-/// text is one that has the digest: what a record says of its profile may be wrong.
+/// Taken from the fleet's example, whose records are `own`; `memory`: bytes of its first device, where it
+/// starts from nothing. The text is one that has the digest: what a record says of its profile may be wrong.
 Result<Profile> baseProfile(const BaselineOptions& options, const fleet::FleetRecords& records,
-                            size_t example, double memory, const Tree& tree, const Catalog& catalog) {
-  const fleet::NodeSummary& node = records.nodes[example];
-  MUSTER_TRY(const Record record, readRecord(options.run / node.path));
-  MUSTER_CHECK_OK(checkUnchanged(record, node.sha256, node.path));
+                            const std::vector<size_t>& own, double memory, const Tree& tree,
+                            const Catalog& catalog) {
+  const fleet::NodeSummary& node = records.nodes[own.front()];
+  std::map<std::string, Json> params;
+  Record record;
+  for (const size_t i : own) {
+    MUSTER_TRY(record, readRecord(options.run / records.nodes[i].path));
+    MUSTER_CHECK_OK(checkUnchanged(record, records.nodes[i].sha256, records.nodes[i].path));
+    params.merge(sharedParams(record));
+  }
   Profile base;
   if (!options.base.empty()) {
     MUSTER_TRY(base, loadProfile(options.base, &catalog, {tree.plans / "skus"}));
+    MUSTER_CHECK_OK(checkModel(base, record, "--base"));
   } else if (!node.profileName.empty()) {
     const std::string* text = records.names->profiles.find(node.profileSha256);
     if (text == nullptr)
@@ -95,6 +105,7 @@ Result<Profile> baseProfile(const BaselineOptions& options, const fleet::FleetRe
                          .context("the profile in the records (give another by --base)"));
   } else {
     MUSTER_TRY(base, profileFromInventory(record, node, memory));
+    base.stageParams = std::move(params);
     base.name = options.out.stem().string();
   }
   if (!options.name.empty()) base.name = options.name;
@@ -132,7 +143,7 @@ void printLimits(const LearnInput& input, const Learned& learned, const LearnedP
   for (const LearnedLimit& limit : learned.limits) {
     const LearnGroup& group = input.groups[limit.group];
     if (std::none_of(result.profile.expectations.begin(), end, [&](const Expectation& e) {
-          return e.metric == group.metric && e.where == group.where;
+          return e.metric == group.metric && e.where == group.where && e.params == group.params;
         }))
       continue;
     const bool lower = group.direction == Direction::kLower;
@@ -228,8 +239,10 @@ Result<double> shareOption(const std::string& text, const char* name, double lea
                ""};
 }
 
-/// Writes a profile once it can be read as a run would read it.
-Result<int> writeProfile(const std::string& text, const fs::path& path, const Catalog& catalog) {
+/// Writes a profile once it can be read as a run would read it. Beside one of another name, here `usual`,
+/// that the same devices match, a run takes it by name only.
+Result<int> writeProfile(const std::string& text, const fs::path& path, const std::string& usual,
+                         const Catalog& catalog) {
   auto again = parseProfile(text, path, &catalog);
   if (!again.ok())
     return Error{ErrorCode::kInternal, "the learned profile cannot be read: " + again.error().text(), ""};
@@ -240,7 +253,7 @@ Result<int> writeProfile(const std::string& text, const fs::path& path, const Ca
       "--skus {}{}\n",
       out, again->name, again->sha256.substr(0, 12), out,
       path.has_parent_path() ? shellQuote(path.parent_path().string()) : ".",
-      again->match.onlyByName ? " --sku " + again->name : "");
+      again->match.onlyByName || again->name != usual ? " --sku " + again->name : "");
   return kExitAccepted;
 }
 
@@ -254,7 +267,8 @@ Result<int> correct(const BaselineOptions& options, const FleetToLearn& fleet, c
     printText("nothing to correct: no profile was written\n");
     return kExitAccepted;
   }
-  return writeProfile(profileToml(result.profile, headComment(fleet, result, base)), options.out, catalog);
+  return writeProfile(profileToml(result.profile, headComment(fleet, result, base)), options.out,
+                      fleet.profileName, catalog);
 }
 
 Result<int> learn(const BaselineOptions& options, const FleetToLearn& fleet, const Profile& base,
@@ -264,7 +278,7 @@ Result<int> learn(const BaselineOptions& options, const FleetToLearn& fleet, con
   const LearnedProfile result = learnedProfile(base, fleet.input, learned, options.learn, fleet.provenance);
   printFindings(fleet, learned, result);
   return writeProfile(profileToml(result.profile, headComment(fleet, learned, options.learn)), options.out,
-                      catalog);
+                      fleet.profileName, catalog);
 }
 
 Result<fleet::FleetRecords> readRecords(const BaselineOptions& options) {
@@ -282,17 +296,55 @@ Result<fleet::FleetRecords> readRecords(const BaselineOptions& options) {
   return records;
 }
 
-/// Checks that each record is sound and the one that was read before. Returns what each says of its SKU,
+/// The test parameters that the cases of a group have in common, but for what its labels say.
+Labels paramsOf(const LearnGroup& group, const StageEvidence& evidence) {
+  std::optional<Labels> common;
+  for (const auto& [id, metrics] : evidence.caseMetrics) {
+    const auto labels = evidence.caseLabels.find(id);
+    if (metrics.count(group.metric) == 0 || labels == evidence.caseLabels.end() ||
+        !canCarry(labels->second, group.where))
+      continue;
+    if (!common) common = labels->second;
+    std::erase_if(*common, [&](const auto& param) {
+      const auto own = labels->second.find(param.first);
+      return own == labels->second.end() || own->second != param.second;
+    });
+  }
+  if (!common) return {};
+  std::erase_if(*common, [&](const auto& param) {
+    const std::string& name = param.first;
+    return name == "ranks" || name == "nodes" || group.where.count(name) > 0 ||
+           (name.ends_with('s') && group.where.count(name.substr(0, name.size() - 1)) > 0);
+  });
+  return *common;
+}
+
+Status addParams(const Record& record, LearnInput& input) {
+  for (const StageRecord& stage : record.stages) {
+    MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(stage));
+    for (LearnGroup& group : input.groups)
+      if (group.stage == stage.name && stage.state == StageState::kRan)
+        group.params = paramsOf(group, evidence);
+  }
+  return {};
+}
+
+/// Checks that each record is sound and the one that was read before. Returns what each node says of its SKU,
 /// where the new profile starts from nothing.
 Result<std::vector<SkuFacts>> checkEach(const BaselineOptions& options, const fleet::FleetRecords& records,
-                                        bool fromNothing, LearnInput& input) {
-  std::vector<SkuFacts> facts;
-  for (size_t i = 0; i < records.nodes.size(); ++i) {
-    MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
-    MUSTER_CHECK_OK(checkUnchanged(sound, records.nodes[i].sha256, records.nodes[i].path));
-    if (fromNothing) facts.push_back(skuFacts(sound));
-    LearnNode& node = input.nodes[i];
-    if (options.correct && !node.misfit) node.sick = faultBesideLimits(sound, input);
+                                        bool fromNothing, FleetToLearn& fleet) {
+  std::vector<SkuFacts> facts(fleet.records.size());
+  for (size_t n = 0; n < fleet.records.size(); ++n) {
+    LearnNode& node = fleet.input.nodes[n];
+    if (options.correct && !node.misfit) node.sick.clear();
+    for (const size_t i : fleet.records[n]) {
+      MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
+      MUSTER_CHECK_OK(checkUnchanged(sound, records.nodes[i].sha256, records.nodes[i].path));
+      if (fromNothing) facts[n].add(skuFacts(sound));
+      if (n == fleet.example) MUSTER_CHECK_OK(addParams(sound, fleet.input));
+      if (options.correct && !node.misfit && node.sick.empty())
+        node.sick = faultBesideLimits(sound, fleet.input);
+    }
   }
   return facts;
 }
@@ -308,8 +360,8 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(fleet::FleetRecords records, readRecords(options));
   MUSTER_TRY(FleetToLearn fleet,
              fleetToLearn(records, !options.base.empty()).context("learning from " + options.run.string()));
-  const bool fromNothing = startsFromNothing(options, records.nodes[fleet.example]);
-  MUSTER_TRY(const std::vector<SkuFacts> facts, checkEach(options, records, fromNothing, fleet.input));
+  const bool fromNothing = startsFromNothing(options, records.nodes[fleet.records[fleet.example].front()]);
+  MUSTER_TRY(const std::vector<SkuFacts> facts, checkEach(options, records, fromNothing, fleet));
   if (fleet.simulated && !options.allowSimulated)
     return Error{
         ErrorCode::kUsage,
@@ -320,7 +372,8 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(const double memory,
              fromNothing ? agreeOnSku(facts, fleet).context("learning from " + options.run.string())
                          : Result<double>(0.0));
-  MUSTER_TRY(const Profile base, baseProfile(options, records, fleet.example, memory, tree, catalog));
+  MUSTER_TRY(const Profile base,
+             baseProfile(options, records, fleet.records[fleet.example], memory, tree, catalog));
   for (const LearnGroup& group : fleet.input.groups)
     fleet.input.physical.push_back(physicalLimit(group, base));
   // What is not learned stays as the base has it: limits of a scenario must not lose their mark.

@@ -22,9 +22,10 @@ using fleet::FleetNames;
 using fleet::FleetRecords;
 using fleet::NodeSummary;
 
-/// Labels that say which device, link or place was measured, and not what: a limit holds for all of them.
-const std::set<std::string> kPlaces = {"device", "peer", "port", "rank",      "node", "hca",
-                                       "nic",    "rail", "link", "interface", "edge", "culprit"};
+/// Labels that say which device or place was measured, and not what: a limit holds for all of them. A `link`
+/// is a kind (nvlink, pcie_switch).
+const std::set<std::string> kPlaces = {"device", "peer", "port",      "rank", "node",   "hca",
+                                       "nic",    "rail", "interface", "edge", "culprit"};
 /// Units of figures that a machine reaches; facts and states have limits of their own.
 const std::set<std::string> kReached = {"FLOP/s", "OP/s", "B/s", "s", "samples/s", "count/s", "ratio"};
 
@@ -114,26 +115,42 @@ class Gatherer {
     else if (votes([](const NodeSummary& n) { return n.profileSha256; }).size() > 1)
       fleet_.remarks.push_back(
           fmt::format("profiles differ: {}; nodes may have passed by different limits", shown(kProfile)));
-    std::map<std::string, size_t> counts;
+    for (size_t i = 0; i < records_.nodes.size(); ++i)
+      if (misfits_[i].empty()) misfits_[i] = misfit(records_.nodes[i]);
+    MUSTER_CHECK_OK(groupByNode());
+    return checkMachines();
+  }
+
+  /// Jobs of several scopes leave one record each, which share no stage. A misfit stands for itself.
+  Status groupByNode() {
+    std::map<std::pair<std::string, uint32_t>, size_t> counts;  // by node and stage
+    std::map<std::string, size_t> indices;                      // of the nodes, by name
     for (size_t i = 0; i < records_.nodes.size(); ++i) {
       const NodeSummary& node = records_.nodes[i];
-      if (misfits_[i].empty()) misfits_[i] = misfit(node);
-      if (misfits_[i].empty()) ++counts[node.node];
+      size_t at = fleet_.records.size();
+      if (misfits_[i].empty()) at = indices.try_emplace(node.node, at).first->second;
+      fleet_.records.resize(std::max(at + 1, fleet_.records.size()));
+      fleet_.records[at].push_back(i);
+      if (!misfits_[i].empty()) continue;
+      for (const auto& stage : node.stages)
+        if (stage.state != StageState::kElsewhere && !names_.texts[stage.name].starts_with("muster:"))
+          ++counts[{node.node, stage.name}];
     }
-    for (const auto& [node, count] : counts)
+    for (const auto& [key, count] : counts)
       if (count > 1)
-        return refusal(fmt::format("{} records are of node {}; keep only the latest", count, node));
-    return checkMachines();
+        return refusal(fmt::format("{} records are of node {} and hold stage {}; keep only the latest", count,
+                                   key.first, names_.texts[key.second]));
+    return {};
   }
 
   /// One machine under many names would agree with itself.
   [[nodiscard]] Status checkMachines() const {
     fleet::FleetNodes nodes;
-    for (size_t i = 0; i < records_.nodes.size(); ++i)
-      if (misfits_[i].empty()) {
+    for (const std::vector<size_t>& own : fleet_.records)
+      if (misfits_[own.front()].empty()) {
         fleet::FleetNode& node = nodes.emplace_back();
-        node.name = records_.nodes[i].node;
-        node.records = {i};
+        node.name = records_.nodes[own.front()].node;
+        node.records.assign(own.begin(), own.end());
       }
     fleet::FleetRun run;
     run.simulated = fleet_.simulated;
@@ -194,12 +211,15 @@ class Gatherer {
 
   void gatherNodes() {
     int best = 0;  // a healthy node, else one that only failed
-    for (size_t i = 0; i < records_.nodes.size(); ++i) {
-      const NodeSummary& node = records_.nodes[i];
+    for (size_t i = 0; i < fleet_.records.size(); ++i) {
+      const size_t first = fleet_.records[i].front();
+      const NodeSummary& node = records_.nodes[first];
       LearnNode entry;
       entry.name = node.node;
-      entry.misfit = !misfits_[i].empty();
-      entry.sick = entry.misfit ? misfits_[i] : sickness(node);
+      entry.misfit = !misfits_[first].empty();
+      entry.sick = misfits_[first];
+      for (const size_t own : fleet_.records[i])
+        if (entry.sick.empty()) entry.sick = sickness(records_.nodes[own]);
       for (const auto& device : node.devices) entry.devices.push_back(device.id);
       const int worth = entry.misfit ? 0 : entry.sick.empty() ? 2 : 1;
       if (worth > best) fleet_.example = i;
@@ -212,6 +232,15 @@ class Gatherer {
     // By text first: the same order whichever record was read first. A record that defines a metric
     // differently makes a group of its own.
     std::map<std::tuple<std::string, std::string, Direction, std::string>, LearnGroup> groups;
+    std::vector<int> nodeOf(records_.nodes.size());
+    for (size_t i = 0; i < fleet_.records.size(); ++i)
+      for (const size_t record : fleet_.records[i]) nodeOf[record] = static_cast<int>(i);
+    std::map<std::string, int> numbers;
+    const auto placeNumber = [&](const std::string& place) {
+      const auto [at, isNew] = numbers.try_emplace(place, static_cast<int>(numbers.size()));
+      if (isNew) fleet_.input.places.push_back(place);
+      return at->second;
+    };
     for (size_t i = 0; i < records_.nodes.size(); ++i) {
       if (!misfits_[i].empty()) continue;
       for (const fleet::Figure& figure : records_.nodes[i].figures) {
@@ -221,11 +250,13 @@ class Gatherer {
             kReached.count(key.unit) == 0)
           continue;
         LearnGroup group{key.stage, key.metric, key.labels, key.unit, key.direction, key.peak, {}};
+        Labels place = group.where;
+        std::erase_if(place, [](const auto& label) { return kPlaces.count(label.first) == 0; });
         std::erase_if(group.where, [](const auto& label) { return kPlaces.count(label.first) > 0; });
         std::tuple identity{group.text(), key.unit, key.direction, key.peak};
         LearnGroup& at = groups.try_emplace(std::move(identity), std::move(group)).first->second;
-        at.figures.push_back(
-            {static_cast<int>(i), figure.device, static_cast<double>(figure.compared), figure.n});
+        at.figures.push_back({nodeOf[i], figure.device, static_cast<double>(figure.compared), figure.n,
+                              place.empty() ? -1 : placeNumber(labelsText(place))});
       }
     }
     for (auto& [identity, group] : groups) fleet_.input.groups.push_back(std::move(group));
@@ -270,7 +301,9 @@ class Gatherer {
     std::sort(digests.begin(), digests.end());
     Provenance& provenance = fleet_.provenance;
     provenance.date = formatUtc(last).substr(0, 10);
-    provenance.plan = records_.nodes[fleet_.example].planName;
+    const NodeSummary& example = records_.nodes[fleet_.records[fleet_.example].front()];
+    fleet_.profileName = example.profileName;
+    provenance.plan = example.planName;
     provenance.software = software();
     provenance.records = digests.size() == 1 ? digests.front() : sha256Hex(join(digests, "\n"));
     if (fleet_.simulated)

@@ -17,7 +17,9 @@ struct FleetToLearn {
   LearnInput input;
   Provenance provenance;
   std::vector<std::string> remarks;  ///< what the reader should know: records set aside, mixed drivers
-  size_t example = 0;  ///< index of a record that agrees with most, for profile, parameters and peaks
+  std::vector<std::vector<size_t>> records;  ///< of each node of the input: their indices
+  std::string profileName;                   ///< of the example; empty: none
+  size_t example = 0;  ///< index of a node that agrees with most, for profile, parameters and peaks
   bool simulated = false;
 };
 
@@ -32,7 +34,8 @@ std::string mostVoted(const std::map<std::string, size_t>& votes);
 
 /// Plan with overrides, devices and profile are those of most records; the others are misfits that say why.
 /// `ownBase`: the user gives the base profile, so those of the records may differ. Errors (kUsage): one of
-/// them has no majority, simulated records beside real ones, two records of one node, no record at all.
+/// them has no majority, simulated records beside real ones, two records of a node's same stage, no record at
+/// all. Records of a node that share no stage (jobs of several scopes) are one node.
 Result<FleetToLearn> fleetToLearn(const fleet::FleetRecords& records, bool ownBase);
 
 }  // namespace muster

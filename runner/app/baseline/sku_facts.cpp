@@ -184,6 +184,12 @@ std::map<std::string, double> devicePeaks(const Record& record) {
   return peaks;
 }
 
+void SkuFacts::add(SkuFacts other) {
+  stated.merge(other.stated);
+  memory = std::max(memory, other.memory);
+  if (unreadable.empty()) unreadable = std::move(other.unreadable);
+}
+
 SkuFacts skuFacts(const Record& record) {
   SkuFacts facts;
   const Json devices = record.inventory.value("devices", Json::array());

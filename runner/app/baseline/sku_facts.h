@@ -11,12 +11,15 @@
 
 namespace muster {
 
-/// What one record says that a new profile takes over.
+/// What one node says that a new profile takes over.
 struct SkuFacts {
   std::map<std::string, std::string>
       stated;              ///< by name: "PCI id", "peak flops.bf16", "size of compute.gemm"
   double memory = 0;       ///< bytes of the first device; 0: not stated
   std::string unreadable;  ///< why its inventory cannot be read; empty: it can
+
+  /// With what another record of the node says, which has other stages.
+  void add(SkuFacts other);
 };
 
 /// Share by which devices of one SKU may differ in memory: drivers keep a varying part for themselves.

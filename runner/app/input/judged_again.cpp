@@ -130,23 +130,6 @@ Status giveRemedies(Profile& profile, const Tree& tree) {
   return {};
 }
 
-/// A run counts the devices that are not of its profile. The record's own count must hold for another one,
-/// too, or an H100 would pass by the limits of a slower GPU.
-Status checkDevices(const Profile& profile, const Record& record) {
-  NodeInventory inventory;
-  inventory.facts = record.inventory;
-  if (record.inventory.value("devices", Json::array()).empty()) return {};
-  MUSTER_TRY(const SkuChoice choice, chooseSku({{profile.name, profile}}, profile.name, inventory.devices()));
-  double counted = 0;
-  for (const StageRecord& stage : record.stages)
-    for (const Measurement& m : stage.measurements)
-      if (m.metric == kMismatchMetric && !m.samples.empty()) counted = m.samples.front();
-  if (static_cast<double>(choice.problems.size()) <= counted) return {};
-  return Error{ErrorCode::kUsage,
-               printable(choice.problems.front(), 300) + "; expected the profile of the record's devices",
-               "--sku " + profile.path.string()};
-}
-
 /// The devices of a node and the number of nodes. An imported record has no inventory: they are those of the
 /// profile, and of the file with the most nodes.
 Result<std::pair<size_t, int>> sizeOf(const Profile& by, const Record& record) {
@@ -185,7 +168,7 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   if (!options.profile.empty()) {
     MUSTER_TRY(profile, profileAt(options.profile, tree));
     MUSTER_CHECK_OK(checkOrigin(*profile, record.simulated));
-    MUSTER_CHECK_OK(checkDevices(*profile, record));
+    MUSTER_CHECK_OK(checkModel(*profile, record, "--sku"));
     MUSTER_CHECK_OK(giveRemedies(*profile, tree));
     record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text,
                       profile->includes};
@@ -225,6 +208,21 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   record.rejudged.push_back(std::move(again));
   record.mac.clear();  // it was of the run's own record
   return record;
+}
+
+Status checkModel(const Profile& profile, const Record& record, const std::string& option) {
+  NodeInventory inventory;
+  inventory.facts = record.inventory;
+  if (record.inventory.value("devices", Json::array()).empty()) return {};
+  MUSTER_TRY(const SkuChoice choice, chooseSku({{profile.name, profile}}, profile.name, inventory.devices()));
+  double counted = 0;
+  for (const StageRecord& stage : record.stages)
+    for (const Measurement& m : stage.measurements)
+      if (m.metric == kMismatchMetric && !m.samples.empty()) counted = m.samples.front();
+  if (static_cast<double>(choice.problems.size()) <= counted) return {};
+  return Error{ErrorCode::kUsage,
+               printable(choice.problems.front(), 300) + "; expected the profile of the record's devices",
+               option + " " + profile.path.string()};
 }
 
 }  // namespace muster

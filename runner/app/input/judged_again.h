@@ -8,6 +8,7 @@
 #include "runner/core/result.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/record/record.h"
+#include "runner/sku/profile.h"
 
 namespace muster {
 
@@ -22,5 +23,9 @@ struct JudgeOptions {
 /// again.
 Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
                            const Tree& tree);
+
+/// kUsage, which names `option`, where a device of the record is not of `profile` though its run did not
+/// count it as another one: an H100 would pass by the limits of a slower GPU.
+Status checkModel(const Profile& profile, const Record& record, const std::string& option);
 
 }  // namespace muster

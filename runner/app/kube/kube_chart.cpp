@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
@@ -76,19 +75,26 @@ Result<std::vector<std::string>> askedNodes(const KubeOptions& o, bool gpus, con
   return names;
 }
 
+std::string numbersText(const NodesByGpus& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [count, names] : counts)
+    parts.push_back(fmt::format("{} on {}", count, slurm::shortList(names)));
+  return join(parts, ", ");
+}
+
 Result<int> podGpus(const KubeOptions& o, const Plan& plan, const std::vector<std::string>& nodes,
                     const kube::Nodes& known) {
   if (o.gpus >= 0) return o.gpus;
   if (!needsGpus(o, plan)) return 0;
-  std::set<int64_t> counts;
+  NodesByGpus counts;
   for (const std::string& name : nodes)
     if (const auto node = known.find(name); node != known.end())
-      counts.insert(node->second.count(o.gpuResource));
+      counts[node->second.count(o.gpuResource)].push_back(name);
   counts.erase(0);  // such a node runs no pod
-  if (counts.size() == 1) return static_cast<int>(*counts.begin());
+  if (counts.size() == 1) return static_cast<int>(counts.begin()->first);
   return Error{ErrorCode::kUsage,
                counts.size() > 1
-                   ? "these nodes have different numbers of GPUs; set --gpus, or submit them separately"
+                   ? fmt::format("different numbers of GPUs: {}; {}", numbersText(counts), kOneNumber)
                    : fmt::format("none of these nodes offers {}; is its device plugin running? See `muster "
                                  "k8s verify`, or set --gpus",
                                  o.gpuResource),

@@ -2,6 +2,7 @@
 // From options to values of the Helm chart, the one source of manifests.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,16 @@ Result<Json> commonValues(const KubeOptions& options, const RunSetup& setup, con
 
 /// "node" or "cluster", by the plan's stages, unless --kind says otherwise.
 std::string kindOf(const KubeOptions& options, const Plan& plan);
+
+/// Names of nodes by the number of their GPUs.
+using NodesByGpus = std::map<int64_t, std::vector<std::string>>;
+std::string numbersText(const NodesByGpus& counts);  ///< "7 on n3, 8 on n[0-2]"
+
+/// What to do where they differ.
+inline constexpr const char* kOneNumber =
+    "set --gpus to what a healthy node has: nodes that offer fewer then count as missing; submit kinds of "
+    "nodes "
+    "separately";
 
 /// The GPUs that a pod requests: --gpus, else what Kubernetes says of the nodes if all that offer any agree.
 Result<int> podGpus(const KubeOptions& options, const Plan& plan, const std::vector<std::string>& nodes,

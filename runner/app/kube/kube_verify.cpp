@@ -55,10 +55,10 @@ bool tolerated(const kube::Taint& taint, const KubeOptions& o) {
 void checkNodes(const std::vector<const kube::NodeInfo*>& nodes, const KubeOptions& o, Checks& checks) {
   std::vector<std::string> down, noGpus, noLabel, noRdma, tainted, gated;
   std::set<std::string> keys;
-  std::set<int64_t> counts;
+  NodesByGpus counts;
   for (const kube::NodeInfo* node : nodes) {
     if (!node->unavailable().empty()) down.push_back(node->name);
-    counts.insert(node->count(o.gpuResource));
+    counts[node->count(o.gpuResource)].push_back(node->name);
     if (node->count(o.gpuResource) == 0) noGpus.push_back(node->name);
     if (node->labels.count("nvidia.com/gpu.product") == 0) noLabel.push_back(node->name);
     if (!o.rdmaResource.empty() && node->count(o.rdmaResource) == 0) noRdma.push_back(node->name);
@@ -77,10 +77,9 @@ void checkNodes(const std::vector<const kube::NodeInfo*>& nodes, const KubeOptio
                "check the device plugin's pod on these nodes (GPU Operator: nvidia-device-plugin-daemonset) "
                "and the driver");
   else if (counts.size() > 1)
-    checks.fix("different numbers of GPUs on these nodes",
-               "submit them separately, or set --gpus to the smallest number");
+    checks.fix("different numbers of GPUs: " + numbersText(counts), kOneNumber);
   else
-    checks.ok(fmt::format("{} nodes with {} x {}", nodes.size(), counts.empty() ? 0 : *counts.begin(),
+    checks.ok(fmt::format("{} nodes with {} x {}", nodes.size(), counts.empty() ? 0 : counts.begin()->first,
                           o.gpuResource));
   if (!noLabel.empty())
     checks.note("no label nvidia.com/gpu.product (GPU feature discovery): " + listed(noLabel));

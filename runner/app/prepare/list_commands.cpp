@@ -104,6 +104,7 @@ Result<int> skusCommand(const SkusOptions& options) {
     for (const Expectation& expectation : profile.expectations) {
       printText("\n  {} {}: {}\n    source: {}\n", expectation.metric, labelsText(expectation.where),
                 expectation.text(), expectation.source);
+      if (!expectation.params.empty()) printText("    only with: {}\n", labelsText(expectation.params));
       if (!expectation.remedy.empty()) printText("    remedy: {}\n", expectation.remedy);
     }
   }

@@ -86,13 +86,16 @@ Labels knownLabels(const Case& c) {
 std::vector<Expectation> profileExpectations(const Profile& profile, const StageEvidence& evidence) {
   std::vector<Expectation> chosen;
   for (const Expectation& expectation : profile.expectations) {
-    const bool applies =
-        std::any_of(evidence.caseMetrics.begin(), evidence.caseMetrics.end(), [&](const auto& entry) {
-          const auto labels = evidence.caseLabels.find(entry.first);
-          return entry.second.count(expectation.metric) > 0 &&
-                 canCarry(labels == evidence.caseLabels.end() ? Labels{} : labels->second, expectation.where);
-        });
-    if (applies) chosen.push_back(expectation);
+    bool met = false, others = false;
+    for (const auto& [id, metrics] : evidence.caseMetrics) {
+      const auto found = evidence.caseLabels.find(id);
+      const Labels labels = found == evidence.caseLabels.end() ? Labels{} : found->second;
+      if (metrics.count(expectation.metric) == 0 || !canCarry(labels, expectation.where)) continue;
+      (canCarry(labels, expectation.params) ? met : others) = true;
+    }
+    if (!met || others) continue;
+    chosen.push_back(expectation);
+    chosen.back().params.clear();  // from here on it is about this stage
   }
   return chosen;
 }
@@ -128,9 +131,10 @@ StageEvidence expectedEvidence(const Stage& stage, const PluginSpec& plugin, con
     evidence.caseMetrics[c.id] = metricsOn(plugin, test, backend);
     Labels& labels = evidence.caseLabels[c.id];
     labels = knownLabels(c);
-    // What is expected of another size of group is not missing here.
-    labels.emplace("ranks", std::to_string(ranks));
-    labels.emplace("nodes", std::to_string(nodes));
+    // What is expected of another size of group is not missing here. In scope device each rank is its own.
+    const bool alone = stage.scope == Scope::kDevice;
+    labels.emplace("ranks", std::to_string(alone ? 1 : ranks));
+    labels.emplace("nodes", std::to_string(alone ? 1 : nodes));
   }
   evidence.sweep = !stage.sweep.empty();
   evidence.groupRanks = ranksOfSmaller(stage, ranks, nodes);

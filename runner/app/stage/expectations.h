@@ -28,7 +28,8 @@ void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
 Labels knownLabels(const Case& c);
 
 /// The profile's expectations that the cases in `evidence` can meet: their metric is declared by a case whose
-/// known labels do not contradict `where`. A label `op` is also looked up in a list parameter `ops`.
+/// known labels do not contradict `where`. A label `op` is also looked up in a list parameter `ops`. Those
+/// with `params` only where these are the parameters of all such cases.
 std::vector<Expectation> profileExpectations(const Profile& profile, const StageEvidence& evidence);
 
 /// The standing expectations of a test's metrics on `backend`. On the host a drop over time only warns, from

@@ -13,6 +13,7 @@ namespace {
 using fleet::FleetRecords;
 using fleet::NodeSummary;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const std::string kDigest(64, 'a');
@@ -26,6 +27,13 @@ void addFigure(FleetRecords& records, NodeSummary& node, Direction direction = D
   key.direction = direction;
   const std::string name = key.text() + std::to_string(static_cast<int>(direction));
   node.figures.push_back({records.names->figures.number(name, [&] { return key; }), 0, 5, 3e12F, 0, 3e12F});
+}
+
+void addStage(FleetRecords& records, NodeSummary& node, const std::string& name,
+              StageState state = StageState::kRan) {
+  fleet::StageSummary& stage = node.stages.emplace_back();
+  stage.name = records.names->text(name);
+  stage.state = state;
 }
 
 void setGpus(NodeSummary& node, int count, const std::string& model = "H100") {
@@ -143,9 +151,55 @@ TEST(BaselineFleet, LetsProfilesDifferWhereTheUserGivesTheBaseAndSaysSo) {
 TEST(BaselineFleet, CountsTheRecordsOfANodeThatAgreeWithMost) {
   FleetRecords records = recordsOf(5);
   records.nodes[0].node = "n1";
-  EXPECT_THAT(refusal(records), HasSubstr("2 records are of node n1; keep only the latest"));
+  for (NodeSummary& node : records.nodes) addStage(records, node, "memory");
+  EXPECT_THAT(refusal(records),
+              HasSubstr("2 records are of node n1 and hold stage memory; keep only the latest"));
   records.nodes[0].planSha256 = kOther;
   EXPECT_EQ(toLearn(records).input.nodes[1].sick, "");
+}
+
+/// Jobs of the scopes of a plan leave a record each.
+TEST(BaselineFleet, TakesRecordsOfANodeThatShareNoStageAsOneNode) {
+  FleetRecords records = recordsOf(6);
+  for (size_t i = 0; i < 6; ++i) {
+    NodeSummary& node = records.nodes[i];
+    node.node = "n" + std::to_string(i % 3);
+    addStage(records, node, "muster:inventory");
+    addStage(records, node, "memory", i < 3 ? StageState::kRan : StageState::kElsewhere);
+    addStage(records, node, "all", i < 3 ? StageState::kElsewhere : StageState::kRan);
+  }
+  records.nodes[4].deviations.emplace_back();
+  records.nodes[4].deviations.back().outcome = Outcome::kFail;
+  records.nodes[4].deviations.back().metric = records.names->text("collective.bus_bandwidth");
+  const FleetToLearn fleet = toLearn(records);
+  EXPECT_THAT(fleet.records, ElementsAre(ElementsAre(0, 3), ElementsAre(1, 4), ElementsAre(2, 5)));
+  ASSERT_EQ(fleet.input.nodes.size(), 3u);
+  EXPECT_EQ(fleet.input.nodes[1].sick, "collective.bus_bandwidth fail");
+  ASSERT_EQ(fleet.input.groups.size(), 1u);
+  std::vector<int> nodes;
+  for (const LearnFigure& figure : fleet.input.groups[0].figures) nodes.push_back(figure.node);
+  EXPECT_THAT(nodes, ElementsAre(0, 1, 2, 0, 1, 2));
+}
+
+TEST(BaselineFleet, TakesALinkAsAKindAndAPeerAsAPlace) {
+  FleetRecords records = recordsOf(1);
+  for (const auto& [peer, link] :
+       {std::pair{"gpu1", "nvlink"}, {"gpu2", "pcie_host"}, {"gpu3", "pcie_host"}}) {
+    fleet::FigureKey key;
+    key.metric = "memory.peer_bandwidth";
+    key.unit = "B/s";
+    key.direction = Direction::kHigher;
+    key.labels = {{"link", link}, {"peer", peer}};
+    records.nodes[0].figures.push_back(
+        {records.names->figures.number(key.text(), [&] { return key; }), 0, 5, 1e11F, 0, 1e11F});
+  }
+  const FleetToLearn fleet = toLearn(records);
+  ASSERT_EQ(fleet.input.groups.size(), 3u) << "memory.bandwidth, and two links";
+  EXPECT_EQ(fleet.input.groups[1].where, (Labels{{"link", "nvlink"}}));
+  EXPECT_EQ(fleet.input.groups[2].where, (Labels{{"link", "pcie_host"}}));
+  EXPECT_THAT(fleet.input.places, ElementsAre("peer=gpu1", "peer=gpu2", "peer=gpu3"));
+  EXPECT_EQ(fleet.input.groups[0].figures.at(0).place, -1);
+  EXPECT_EQ(fleet.input.groups[2].figures.at(1).place, 2);
 }
 
 TEST(BaselineFleet, LearnsFromNodesOfOneModelOnly) {

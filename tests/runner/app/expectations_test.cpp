@@ -66,6 +66,33 @@ TEST(StandingExpectations, OfDropsOnlyWarnOnTheHost) {
   EXPECT_EQ(standingExpectations(test, "host").at(0).warnBand, 0) << "what has room does not warn";
 }
 
+TEST(ProfileExpectations, HoldOnlyForTheirParameters) {
+  const auto chosen = [](const Labels& params, const std::vector<Labels>& cases) {
+    Profile profile = profileWith({{"dtype", "bf16"}});
+    profile.expectations[0].params = params;
+    StageEvidence evidence = evidenceWith({});
+    const auto metrics = evidence.caseMetrics.begin()->second;
+    evidence.caseMetrics.clear();
+    evidence.caseLabels.clear();
+    for (size_t i = 0; i < cases.size(); ++i) {
+      evidence.caseMetrics[std::to_string(i)] = metrics;
+      evidence.caseLabels[std::to_string(i)] = cases[i];
+    }
+    const auto found = profileExpectations(profile, evidence);
+    for (const Expectation& e : found) EXPECT_TRUE(e.params.empty()) << "a record says what its cases had";
+    return found.size();
+  };
+  const Labels brief = {{"duration", "30.0"}, {"dtype", "bf16"}},
+               lengthy = {{"duration", "600.0"}, {"dtype", "bf16"}};
+  const Labels other = {{"duration", "600.0"}, {"dtype", "tf32"}};
+  const Labels asked = {{"duration", "30.0"}};
+  EXPECT_EQ(chosen({}, {brief, lengthy}), 1u);
+  EXPECT_EQ(chosen(asked, {brief}), 1u);
+  EXPECT_EQ(chosen(asked, {lengthy}), 0u);
+  EXPECT_EQ(chosen(asked, {brief, lengthy}), 0u) << "it would judge both";
+  EXPECT_EQ(chosen(asked, {brief, other}), 1u) << "another type is none of its business";
+}
+
 /// A plugin with one optional metric, and a case of it that measured nothing and ended so.
 std::set<std::string> leftAfter(CaseEnd::State state) {
   TestSpec test;

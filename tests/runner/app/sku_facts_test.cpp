@@ -77,6 +77,14 @@ TEST(SkuFacts, LeavesOutTheNodeThatDiffersEvenWhereItIsTheFirst) {
   }
 }
 
+TEST(SkuFacts, OfRecordsWithOtherStagesAreThoseOfOneNode) {
+  SkuFacts facts;
+  facts.add({{{"size of compute.gemm", "8192"}}, 102e9, ""});
+  facts.add({{{"op of collective.sweep", "\"all_reduce\""}}, 0, ""});
+  EXPECT_EQ(facts.stated.size(), 2u);
+  EXPECT_EQ(facts.memory, 102e9);
+}
+
 TEST(SkuFacts, RefusesWhereNoneHasAMajorityAndSaysWhatDiffers) {
   for (const OddNode& odd : kOddNodes) {
     SkuFleet made(4);

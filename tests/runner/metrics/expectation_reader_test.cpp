@@ -227,6 +227,18 @@ TEST(ExpectationReader, WantsSourceAndRemedyInProfiles) {
   EXPECT_THAT(read.complaints, Contains(HasSubstr("needs `remedy`")));
 }
 
+TEST(ExpectationReader, TakesParametersInProfilesOnly) {
+  const std::string text =
+      R"({"metric":"p.devices","min":1,"source":"s","remedy":"r","params":{"duration":"30.0","check":true}})";
+  const Read read = readJson(text, true);
+  ASSERT_THAT(read.complaints, IsEmpty());
+  EXPECT_EQ(read.expectations.at(0).params, (Labels{{"duration", "30.0"}, {"check", "true"}}));
+  expectComplaint(text, "`params` belongs in a SKU profile");
+  EXPECT_THAT(
+      readJson(R"({"metric":"p.devices","min":1,"source":"s","remedy":"r","params":3})", true).complaints,
+      Contains(HasSubstr("must be a table of test parameters")));
+}
+
 TEST(ExpectationReader, TellsEveryMistakeOfATable) {
   Read read = readJson(R"({"metric":"p.x","min":"x","max":"y","severity":3,"foo":1})");
   EXPECT_GE(read.complaints.size(), 3u);

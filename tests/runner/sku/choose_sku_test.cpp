@@ -159,15 +159,16 @@ TEST(ChooseSku, NamesTheNearestProfile) {
   EXPECT_THAT(choice.error().text(), HasSubstr("did you mean \"h100-sxm5-80gb\"?"));
 }
 
-TEST(ChooseSku, CallsAnAmbiguousDeviceUnknown) {
+TEST(ChooseSku, RefusesAnAmbiguousDevice) {
   std::map<std::string, Profile> profiles = shipped();
   Profile twin = profiles.at("h100-sxm5-80gb");
   twin.name = "twin";
   profiles["twin"] = twin;
   auto choice = chooseSku(profiles, "auto", {h100()});
-  ASSERT_TRUE(choice.ok());
-  EXPECT_EQ(choice->profile, nullptr);
-  EXPECT_THAT(choice->how, HasSubstr("matches several profiles equally well (h100-sxm5-80gb, twin)"));
+  ASSERT_FALSE(choice.ok()) << "a plan with allow_unknown_sku would run it without limits";
+  EXPECT_EQ(choice.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(choice.error().message,
+              HasSubstr("matches several profiles equally well (h100-sxm5-80gb, twin)"));
 }
 
 }  // namespace

@@ -156,12 +156,51 @@ TEST(LearnLimits, RefuseALimitThatIsWiderThanItMayBe) {
 TEST(LearnLimits, RefuseATailThatIsTooLongAndNameTheWorst) {
   LearnInput input = fleetOf(model(100, 0.008));
   for (LearnFigure& figure : input.groups[0].figures)
-    if (figure.device == 0) figure.value *= 0.94;  // a place that is slow in all nodes
+    figure.value *= 1 + 0.02 * std::log(sim::uniform(sim::mix(static_cast<uint64_t>(figure.node),
+                                                              static_cast<uint64_t>(figure.device))));
   const Learned l = learned(input);
   ASSERT_EQ(l.notLearned.size(), 1u);
   const std::string& why = l.notLearned[0].second;
   EXPECT_TRUE(says(why, "some values are worse than the spread of the others explains")) << why;
   EXPECT_TRUE(says(why, "The worst nodes are n")) << why;
+}
+
+/// Places (GPUs, pairs of GPUs) that are slow or fast alike in all nodes are no node's fault: only their
+/// group is not learned, and an outlier is found wherever it is.
+TEST(LearnLimits, BlameNoNodeForAPlaceThatDiffersInAllNodes) {
+  for (const int nodes : {10, 16, 100})
+    for (const int slow : {1, 2, 4, 7})
+      for (const double factor : {0.85, 0.93, 0.96, 1.15})
+        for (const bool pairs : {false, true})
+          for (const int sick : {-1, 0, 7}) {  // device of node 3
+            SCOPED_TRACE(::testing::Message() << nodes << " nodes, " << slow << " places at " << factor
+                                              << ", pairs " << pairs << ", sick " << sick);
+            LearnInput input = fleetOf(model(nodes, 0.005));
+            LearnGroup& group = input.groups[0];
+            if (pairs) {  // each GPU measures two peers, of which the first is slow
+              input.places = {"peer=a", "peer=b"};
+              for (size_t i = 0, n = group.figures.size(); i < n; ++i) {
+                group.figures[i].place = 0;
+                LearnFigure other = group.figures[i];
+                other.place = 1;
+                other.value *= i % 3 == 0 ? 1.002 : 0.999;
+                group.figures.push_back(other);
+              }
+            }
+            for (LearnFigure& figure : group.figures) {
+              if (figure.device < slow && figure.place < 1) figure.value *= factor;
+              if (figure.node == 3 && figure.device == sick) figure.value *= 0.9;
+            }
+            const Learned l = learned(input);
+            EXPECT_EQ(l.limits.size(), input.groups.size() - 1);
+            ASSERT_EQ(l.notLearned.size(), 1u);
+            EXPECT_TRUE(says(l.notLearned[0].second, "in all nodes alike")) << l.notLearned[0].second;
+            EXPECT_TRUE(says(l.notLearned[0].second, factor < 1 ? "gpu0" : "than gpu0") || slow > 1)
+                << l.notLearned[0].second;
+            ASSERT_EQ(l.leftOut.size(), sick < 0 ? 0u : 1u);
+            if (sick < 0) continue;
+            EXPECT_EQ(std::pair(l.leftOut[0].node, l.leftOut[0].device), std::pair(3, sick));
+          }
 }
 
 TEST(LearnLimits, RefuseTwoKindsOfNodes) {

@@ -157,6 +157,32 @@ TEST(LearnedProfile, KeepsALimitThatHoldsForMoreThanWasMeasured) {
   EXPECT_TRUE(result.replaced.empty());
 }
 
+TEST(LearnedProfile, SaysNothingOfOtherParameters) {
+  Case c = gemmFleet(740);
+  c.input.groups[0].params = {{"duration", "30.0"}};
+  LearnGroup hot = c.input.groups[0];
+  hot.stage = "hot";
+  hot.params = {{"duration", "600.0"}};
+  for (LearnFigure& figure : hot.figures) figure.value *= 0.95;
+  c.input.groups.push_back(hot);
+  c.input.physical.resize(2);
+  const auto learned = learnLimits(c.input, {});
+  ASSERT_TRUE(learned.ok()) << learned.error().text();
+  const Profile base = shipped("h100-sxm5-80gb");
+  const LearnedProfile result = learnedProfile(base, c.input, *learned, {}, kProvenance);
+  EXPECT_TRUE(result.replaced.empty()) << "the base's limits hold for all";
+  ASSERT_EQ(result.learned, 2u);
+  for (const double limit : {740e12, 703e12})
+    EXPECT_TRUE(std::any_of(result.profile.expectations.begin(), result.profile.expectations.begin() + 2,
+                            [&](const Expectation& e) {
+                              return std::fabs(e.limit - limit) < 1e12 &&
+                                     e.params.at("duration") == (limit > 710e12 ? "30.0" : "600.0");
+                            }));
+  const auto again = parseProfile(profileToml(result.profile, ""), "again.toml", nullptr);
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ(again->expectations[0].params, result.profile.expectations[0].params);
+}
+
 /// A limit judges all that has its labels, in each stage, and whatever other labels that has.
 TEST(LearnedProfile, SparesAllThatALimitJudgesOrHasNone) {
   for (const bool known : {true, false})

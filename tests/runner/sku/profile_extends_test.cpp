@@ -196,8 +196,8 @@ TEST(ProfileExtends, ATieNamesBoth) {
   ASSERT_TRUE(profiles.ok()) << profiles.error().text();
   const DeviceFacts device{"gpu0", "gpu", "X100", "10de:2330", 80e9, "Amazon EC2", ""};
   const auto choice = chooseSku(*profiles, "auto", {device});
-  EXPECT_EQ(choice->profile, nullptr);
-  EXPECT_THAT(choice->how,
+  ASSERT_FALSE(choice.ok());
+  EXPECT_THAT(choice.error().message,
               HasSubstr("matches several profiles equally well (site, twin); name one with `sku`"));
 }
 
