@@ -387,7 +387,17 @@ Status readHeader(const Source& source, std::string_view line, size_t number, Ta
   return {};
 }
 
+/// What a run prints before its table.
+bool isOfHead(std::string_view line) {
+  return line.starts_with("# nThread ") || line.starts_with("#  Rank ") ||
+         !behind(line, "Collective test starting:").empty();
+}
+
 Status readComment(const Source& source, std::string_view line, size_t number, Table& table) {
+  const bool second = line.starts_with("# nThread ") && table.most > 0;
+  if (second || (isOfHead(line) && !table.rows.empty()))
+    return source.refuse(number,
+                         "another run begins here: " + printable(line, 160) + "; import each run as a file");
   if (line.starts_with("# nThread ")) return readHeader(source, line, number, table);
   if (line.starts_with("#  Rank ")) return readRank(source, line, number, table);
   if (const auto program = behind(line, "Collective test starting:"); !program.empty())

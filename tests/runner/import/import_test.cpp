@@ -229,6 +229,14 @@ TEST(ImportNccl, LinesBesideTheTableAreKeptAndALostProcessIsAnError) {
       EXPECT_THAT(imported(text).cases.at(0).error, EndsWith(" reports an error: " + line));
 }
 
+/// The devices of a run that printed nothing more would count as measured.
+TEST(ImportNccl, RefusesASecondRunInOneFile) {
+  const NcclTable table;
+  const std::string whole = table.text();
+  for (const std::string& text : {whole + table.head(), table.head() + whole, whole + whole})
+    EXPECT_THAT(refusal(text), HasSubstr("another run begins here"));
+}
+
 TEST(ImportNccl, ACheckThatIsNotKnownFailsToo) {
   const std::string whole = NcclTable().text();
   const std::string more = "# Bitwise mismatches   : 3 FAILED\n# Out of";
