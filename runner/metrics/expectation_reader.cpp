@@ -12,6 +12,7 @@
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/metrics/params.h"
 #include "runner/metrics/renamed.h"
 
 namespace muster {
@@ -132,10 +133,43 @@ class Reader {
       return fail("params", "`params` belongs in a SKU profile; a plan's limit is of its own stage");
     if (!params->is_object())
       return fail("params",
-                  "`params` must be a table of test parameters such as { duration = \"30\" }, found " +
+                  "`params` must be a table of test parameters such as { duration = \"30s\" }, found " +
                       shown(*params));
-    for (const auto& [name, value] : params->items())
-      if (auto text = labelText(name, value, "params." + name)) base_.params[name] = *text;
+    for (const auto& [name, value] : params->items()) {
+      const std::string key = "params." + name;
+      const auto text = value.is_number_float() ? dumpJson(value) : labelText(name, value, key);
+      if (!text) continue;
+      base_.params[name] = *text;
+      checkParam(name, *text, key);
+    }
+  }
+
+  /// Every test that has the metric may have the parameter.
+  void checkParam(const std::string& name, const std::string& text, const std::string& key) {
+    if (spec_ == nullptr) return;
+    std::vector<std::string> known;
+    for (const auto& [plugin, spec] : frame_.catalog->plugins)
+      for (const TestSpec& test : spec.tests) {
+        if (std::none_of(test.metrics.begin(), test.metrics.end(), [&](const MetricSpec& metric) {
+              return plugin + "." + metric.name == base_.metric;
+            }))
+          continue;
+        if (const ParamSpec* param = test.param(name)) return checkParamValue(*param, text, key);
+        for (const ParamSpec& param : test.params) known.push_back(param.name);
+      }
+    fail(key, Mistake::name(fmt::format("no test of metric \"{}\" has a parameter \"{}\"", base_.metric,
+                                        printable(name)),
+                            name, known));
+  }
+
+  void checkParamValue(const ParamSpec& param, const std::string& text, const std::string& key) {
+    const bool number = param.type == ParamType::kInt || param.type == ParamType::kFloat ||
+                        param.type == ParamType::kQuantity;
+    const bool flag = param.type == ParamType::kBool && text != "true" && text != "false";
+    if (flag || (number && !parseAs(text, param.unit.empty() ? "number" : param.unit).ok()))
+      fail(key, fmt::format("`{}` must be {}, found \"{}\"", key, requiredText(param), printable(text, 60)));
+    if (param.type == ParamType::kString && !param.oneOf.empty() && !contains(param.oneOf, text))
+      fail(key, Mistake::choice(key, text, param.oneOf));
   }
 
   std::optional<std::string> labelText(const std::string& label, const Json& value, const std::string& key) {

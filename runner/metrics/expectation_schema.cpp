@@ -22,7 +22,7 @@ const std::map<std::string, std::string>& summaries() {
       {"metric", "metric that is limited, plugin.name; a list: one expectation for each"},
       {"where", "labels of the measurements that are limited; a list of values: one expectation for each"},
       {"params",
-       "of a profile: the limit holds only for stages with these test parameters, as records have them"},
+       "of a profile: the limit holds only for stages with these test parameters"},
       {"min", "least value, in the metric's unit"},
       {"max", "largest value, in the metric's unit"},
       {"equals", "required value"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 #include "runner/judge/slots.h"
 
 namespace muster {
@@ -14,6 +15,22 @@ constexpr double kLargestDropOfCpus = 0.5;
 
 std::string scalarText(const Json& value) {
   return value.is_string() ? value.get<std::string>() : dumpJson(value);
+}
+
+/// "2s" and "2.0", as a matrix and a parameter have it, are one value.
+bool sameValue(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const auto one = parseQuantity(a), other = parseQuantity(b);
+  return one.ok() && other.ok() && one->value == other->value &&
+         (one->unit == other->unit || one->unit.empty() || other->unit.empty());
+}
+
+/// An imported case does not say what its parameters were.
+bool hasParams(const Labels& known, const Labels& params) {
+  return std::all_of(params.begin(), params.end(), [&](const auto& param) {
+    const auto own = known.find(param.first);
+    return own == known.end() || sameValue(own->second, param.second);
+  });
 }
 
 bool reportedOn(const MetricSpec& metric, const std::string& backend) {
@@ -91,7 +108,7 @@ std::vector<Expectation> profileExpectations(const Profile& profile, const Stage
       const auto found = evidence.caseLabels.find(id);
       const Labels labels = found == evidence.caseLabels.end() ? Labels{} : found->second;
       if (metrics.count(expectation.metric) == 0 || !canCarry(labels, expectation.where)) continue;
-      (canCarry(labels, expectation.params) ? met : others) = true;
+      (hasParams(labels, expectation.params) ? met : others) = true;
     }
     if (!met || others) continue;
     chosen.push_back(expectation);

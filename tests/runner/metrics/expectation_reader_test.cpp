@@ -33,6 +33,16 @@ Catalog smallCatalog() {
   test.metrics = {rate, metric("clock_source", "text", Direction::kNone),
                   metric("wrong", "count", Direction::kLower), metric("devices", "count", Direction::kNone),
                   metric("idle", "bool", Direction::kHigher)};
+  ParamSpec duration, check, mode;
+  duration.name = "duration";
+  duration.type = ParamType::kQuantity;
+  duration.unit = "s";
+  check.name = "check";
+  check.type = ParamType::kBool;
+  mode.name = "mode";
+  mode.type = ParamType::kString;
+  mode.oneOf = {"cold", "warm"};
+  test.params = {duration, check, mode};
   PluginSpec plugin;
   plugin.name = "p";
   plugin.tests = {test};
@@ -228,15 +238,21 @@ TEST(ExpectationReader, WantsSourceAndRemedyInProfiles) {
 }
 
 TEST(ExpectationReader, TakesParametersInProfilesOnly) {
-  const std::string text =
-      R"({"metric":"p.devices","min":1,"source":"s","remedy":"r","params":{"duration":"30.0","check":true}})";
-  const Read read = readJson(text, true);
+  const auto with = [](const std::string& params) {
+    return R"({"metric":"p.devices","min":1,"source":"s","remedy":"r","params":)" + params + "}";
+  };
+  const Read read = readJson(with(R"({"duration":2.5,"check":true,"mode":"cold"})"), true);
   ASSERT_THAT(read.complaints, IsEmpty());
-  EXPECT_EQ(read.expectations.at(0).params, (Labels{{"duration", "30.0"}, {"check", "true"}}));
-  expectComplaint(text, "`params` belongs in a SKU profile");
-  EXPECT_THAT(
-      readJson(R"({"metric":"p.devices","min":1,"source":"s","remedy":"r","params":3})", true).complaints,
-      Contains(HasSubstr("must be a table of test parameters")));
+  EXPECT_EQ(read.expectations.at(0).params,
+            (Labels{{"duration", "2.5"}, {"check", "true"}, {"mode", "cold"}}));
+  expectComplaint(with("{}"), "`params` belongs in a SKU profile");
+  for (const auto& [params, message] : std::vector<std::pair<std::string, std::string>>{
+           {"3", "must be a table of test parameters"},
+           {R"({"duraton":"2s"})", "did you mean \"duration\"?"},
+           {R"({"duration":"2 GiB"})", "`params.duration` must be a quantity in s"},
+           {R"({"check":"maybe"})", "must be true or false"},
+           {R"({"mode":"warmer"})", "warm"}})
+    EXPECT_THAT(readJson(with(params), true).complaints, Contains(HasSubstr(message))) << params;
 }
 
 TEST(ExpectationReader, TellsEveryMistakeOfATable) {
