@@ -271,8 +271,8 @@ std::string questionOf(const Expectation& e) {
                    e.kind == CheckKind::kExcludes;
   std::string text = e.metric + "\n" + e.statistic + "\n" + (own ? checkKindName(e.kind) : "value");
   if (e.kind == CheckKind::kWithin) text += e.peers == PeerGroup::kFleet ? " of fleet" : " of node";
-  for (const Labels& labels : {e.where, e.params})
-    for (const auto& [label, value] : labels) text += "\n" + label + "\n" + value;
+  for (const auto& [label, value] : e.where) text += "\n" + label + "\n" + value;
+  for (const auto& [name, value] : e.params) text += "\nwith " + name + "\n" + value;
   return text;
 }
 

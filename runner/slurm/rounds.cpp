@@ -268,36 +268,6 @@ Result<bool> fillGaps(const RunStore& run, const std::vector<SubmittedJob>& jobs
   return !refusesAll;
 }
 
-}  // namespace
-
-Result<std::set<std::string>> takeStrays(const RunStore& run) {
-  MUSTER_TRY(const auto submitted, run.jobs());
-  MUSTER_TRY(std::vector<JobInfo> jobs, readJobs());
-  std::set<std::string> known = jobNumbers(submitted), taken, live, useless;
-  if (const char* own = std::getenv("SLURM_JOB_ID"); own != nullptr) known.insert(own);  // the fleet job
-  std::erase_if(jobs, [&](const JobInfo& job) {
-    return known.contains(job.job) || job.comment != run.submission().id ||
-           job.user != static_cast<int64_t>(geteuid());
-  });
-  for (const JobInfo& job : jobs) {
-    if (!contains(run.submission().nodes, job.nodes) || readClaim(run.claim(job.nodes)) != job.number)
-      continue;
-    const bool pinned = job.id == job.number;
-    if (taken.insert(job.job).second)
-      MUSTER_CHECK_OK(run.append({pinned ? JobKind::kPinned : JobKind::kArray, job.job, lastRound(submitted),
-                                  pinned ? std::vector{job.nodes} : std::vector<std::string>()}));
-  }
-  for (const JobInfo& job : jobs)
-    if (job.live()) (taken.contains(job.job) ? live : useless).insert(job.job);
-  MUSTER_CHECK_OK(cancel(useless));
-  if (!useless.empty())
-    printText("cancelled jobs of this run that its jobs.jsonl does not list: {}\n",
-              join(std::vector<std::string>(useless.begin(), useless.end()), " "));
-  return live;
-}
-
-namespace {
-
 /// The greatest N of all NAME.N in the directory, by NAME.
 std::map<std::string, int> newestAttempts(const fs::path& folder) {
   std::map<std::string, int> newest;
@@ -314,6 +284,37 @@ std::map<std::string, int> newestAttempts(const fs::path& folder) {
 }
 
 }  // namespace
+
+Result<std::set<std::string>> takeStrays(const RunStore& run) {
+  MUSTER_TRY(const auto submitted, run.jobs());
+  MUSTER_TRY(std::vector<JobInfo> jobs, readJobs());
+  std::set<std::string> known = jobNumbers(submitted), taken, live, useless;
+  if (const char* own = std::getenv("SLURM_JOB_ID"); own != nullptr) known.insert(own);  // the fleet job
+  std::erase_if(jobs, [&](const JobInfo& job) {
+    return known.contains(job.job) || job.comment != run.submission().id ||
+           job.user != static_cast<int64_t>(geteuid());
+  });
+  const std::map<std::string, int> attempts = newestAttempts(run.folder() / "attempts" / "nodes");
+  for (const JobInfo& job : jobs) {
+    if (!contains(run.submission().nodes, job.nodes) || readClaim(run.claim(job.nodes)) != job.number)
+      continue;
+    const bool pinned = job.id == job.number;
+    // Of the round for which the node's result was set aside.
+    const auto aside = attempts.find(job.nodes);
+    const int round = pinned && aside != attempts.end() ? aside->second + 1 : 0;
+    if (taken.insert(job.job).second)
+      MUSTER_CHECK_OK(run.append({pinned ? JobKind::kPinned : JobKind::kArray, job.job,
+                                  std::max(round, lastRound(submitted)),
+                                  pinned ? std::vector{job.nodes} : std::vector<std::string>()}));
+  }
+  for (const JobInfo& job : jobs)
+    if (job.live()) (taken.contains(job.job) ? live : useless).insert(job.job);
+  MUSTER_CHECK_OK(cancel(useless));
+  if (!useless.empty())
+    printText("cancelled jobs of this run that its jobs.jsonl does not list: {}\n",
+              join(std::vector<std::string>(useless.begin(), useless.end()), " "));
+  return live;
+}
 
 int nextRound(const RunStore& run, const std::vector<SubmittedJob>& jobs) {
   int round = lastRound(jobs) + 1;

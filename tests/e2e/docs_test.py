@@ -76,12 +76,13 @@ def open_folder(place):
     return place.said("plugins", "mine", "--plugins", str(plugins))
 
 
-# What kubectl and helm answer in a cluster whose only node has lost its GPUs; tests/kube/ runs the real ones.
+# What kubectl and helm answer in a cluster whose only node offers GPUS GPUs; tests/kube/ runs the real ones.
 KUBECTL = """#!/bin/sh
 case "$*" in
 *"create "*) cat >/dev/null ;;
 *version*) echo '{"serverVersion": {"minor": "31", "gitVersion": "v1.31.0"}}' ;;
-*" nodes "*) echo '{"items": [{"metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}' ;;
+*" nodes "*) echo '{"items": [{"metadata": {"name": "n1"}, "status": {"allocatable": {"nvidia.com/gpu": "GPUS"},
+  "conditions": [{"type": "Ready", "status": "True"}]}}]}' ;;
 *" pods "*) echo '{"items": [{"metadata": {"name": "muster-n1"}, "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
   "reason": "Unschedulable", "message": "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}]}}]}' ;;
 *) echo '{}' ;;
@@ -89,11 +90,11 @@ esac
 """
 
 
-def kubernetes(place, *commands):
+def kubernetes(place, gpus, *commands):
     """What `muster k8s` says in that cluster."""
     programs = place.folder / "programs"
     programs.mkdir()
-    for name, script in (("kubectl", KUBECTL), ("helm", "#!/bin/sh\ncat >/dev/null\n")):
+    for name, script in (("kubectl", KUBECTL.replace("GPUS", str(gpus))), ("helm", "#!/bin/sh\ncat >/dev/null\n")):
         (programs / name).write_text(script, encoding="utf-8")
         (programs / name).chmod(0o755)
     return "".join(place.said("k8s", *words, path=f"{programs}:{os.environ['PATH']}") for words in commands)
@@ -101,7 +102,7 @@ def kubernetes(place, *commands):
 
 def pending(place):
     plan = str(PLANS / "node-quick.toml")
-    return kubernetes(place, ("submit", plan, "--nodes", "n1", "--gpus", "8", "--image", "muster:1", "--out", "run"), ("status", "run"))
+    return kubernetes(place, 8, ("submit", plan, "--nodes", "n1", "--gpus", "8", "--image", "muster:1", "--out", "run"), ("status", "run"))
 
 
 # Beginning of a message in troubleshooting.md -> what makes the program print it.
@@ -113,7 +114,7 @@ PROVOKED = {
     "no launcher was found": lambda p: p.run(PAIR, "--nnodes", "2"),
     "is Slurm's client installed": lambda p: p.said("slurm", "submit", str(PLANS / "node-quick.toml"), "--nodes", "all", "--out", "slurm", path="/nowhere"),
     "Unschedulable: ": pending,
-    "check the device plugin's pod": lambda p: kubernetes(p, ("verify", "--nodes", "n1")),
+    "check the device plugin's pod": lambda p: kubernetes(p, 0, ("verify", "--nodes", "n1")),
     "made no progress": lambda p: p.simulated("h100x8-hang"),
     "out of memory": lambda p: p.run(MEMORY),
     "no NVIDIA driver": lambda p: p.said("run", str(PLANS / "node-quick.toml"), "--plain", "--out", "out"),

@@ -160,7 +160,7 @@ TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
               HasSubstr("node1: not changed: is drained already"));
 
   const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
-  EXPECT_THAT(back.out, HasSubstr("node1: given back"));
+  EXPECT_THAT(back.out, HasSubstr("node1: given back")) << back.err;
   EXPECT_THAT(slurm().state("node1"), StartsWith("idle"));  // with a star until it has answered
   EXPECT_EQ(slurm().state("node4"), "drained");
 }

@@ -183,7 +183,6 @@ Result<int> slurmResume(const SlurmOptions& o) {
       MUSTER_TRY(auto rejected, rejectedByFleet(run));
       byFleet.merge(rejected);
     }
-    bool clusterWanted = false;
     std::vector<std::string> again, usable;
     for (const slurm::NodeJob& node : nodes) {
       const auto found = known.find(node.node);
@@ -191,14 +190,14 @@ Result<int> slurmResume(const SlurmOptions& o) {
       if (available) usable.push_back(node.node);
       const bool byFleetAlone = node.state == slurm::NodeState::kAccepted && byFleet.contains(node.node);
       if (!byFleetAlone && !runsAgain(node.state, o.rejectedToo)) continue;
-      clusterWanted = clusterWanted || onlyCluster || byFleetAlone;
       if (available)
         again.push_back(node.node);
       else
         printText("missing: {} ({})\n", node.node,
                   found == known.end() ? "Slurm has no such node" : found->second.text());
     }
-    const bool clusterAgain = runsClusterAgain(run, clusterWanted && !again.empty(), o.rejectedToo);
+    // What is run again may be another machine by now, also for the others that met it.
+    const bool clusterAgain = runsClusterAgain(run, !again.empty(), o.rejectedToo);
     if (onlyCluster && !again.empty()) again = clusterAgain ? usable : std::vector<std::string>();
     if (again.empty() && !clusterAgain && reportStands(run)) {
       printText("run {}: no node to retest; the fleet report stays as it is\n", run.folder().string());
