@@ -440,6 +440,12 @@ TEST_F(SlurmScope, ResumeRunsClusterStagesAgainWithANodeThatTheyMissed) {
   EXPECT_EQ(second.exitCode, 0) << second.out << second.err;
   EXPECT_THAT(second.out, HasSubstr("retesting 1 nodes with the plan: node4\n"));
   EXPECT_TRUE(fs::exists(run / "attempts" / "cluster.0" / "run" / "node1"));
+  // What node2 is by now has met nobody.
+  std::ofstream(run / "exits" / "node2") << "3\n";
+  const ProcessResult third = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_EQ(third.exitCode, 0) << third.out << third.err;
+  EXPECT_THAT(third.out, HasSubstr("retesting 1 nodes with the plan: node2\n"));
+  EXPECT_TRUE(fs::exists(run / "attempts" / "cluster.1" / "run" / "node1"));
 }
 
 TEST_F(SlurmResume, RetestsANodeThatOnlyTheFleetRejected) {

@@ -185,12 +185,13 @@ TEST_F(ForgedText, TakesAJobThatClaimedItsNodeAndCancelsWhatElseIsNotListed) {
   EXPECT_EQ(run().jobs()->size(), 1u);
 
   put("claims/n2", "9 now\n");
+  put("attempts/nodes/n2.1/claim", "4 before\n");
   for (const char* state : {"RUNNING", "COMPLETED"}) {
     tool("squeue", kSqueue + others + job(9, state, user, "n2", 0, kId));
     EXPECT_EQ(takeStrays(run())->size(), state[0] == 'R' ? 1u : 0u) << state;
     ASSERT_EQ(run().jobs()->size(), 2u) << "listed once";
     EXPECT_EQ(run().jobs()->back().kind, JobKind::kPinned);
-    EXPECT_EQ(run().jobs()->back().round, 1);
+    EXPECT_EQ(run().jobs()->back().round, 2) << "for which its result was set aside";
     EXPECT_THAT(run().jobs()->back().nodes, ElementsAre("n2"));
   }
   EXPECT_EQ(said("cancelled"), "--quiet 10 9\n");
