@@ -103,6 +103,7 @@ class Expander {
 
   /// The tables of the set `name`, which stands at `pointer`.
   std::vector<ExpectationTable> uses(const std::string& name, const std::string& pointer) {
+    if (!spend()) return {};  // an empty one, too: sets that use sets double what is read
     const auto set = sets_->find(name);
     if (set == sets_->end()) {
       const std::vector<std::string> known = namesOf(*sets_);
@@ -184,7 +185,7 @@ class Expander {
   std::vector<std::string> open_;  ///< sets that are being read
   std::string item_;
   size_t made_ = 0;
-  size_t left_ = 2 * kMostExpectations;  ///< tables of sets, then one for each metric
+  size_t left_ = 3 * kMostExpectations;  ///< uses of sets, their tables, then one for each metric
   bool spent_ = false;
   bool failed_ = false;
 };

@@ -179,10 +179,9 @@ TEST_F(SlurmLimits, FindsAJobThatSlurmTookThoughSbatchTimedOut) {
     for (const auto& log : fs::directory_iterator(each / "logs")) logs += readWhole(log.path());
     EXPECT_THAT(logs, HasSubstr("1 of these were submitted: submitting the pinned job: ")) << more;
     EXPECT_THAT(logs, HasSubstr("Socket timed out")) << more;
-    EXPECT_EQ(
-        logs.find("cancelled jobs of this run that its jobs.jsonl does not list: ") != std::string::npos,
-        *more != '\0')
-        << logs;
+    if (*more != '\0') {  // on a busy machine also one that has not claimed its node yet
+      EXPECT_THAT(logs, HasSubstr("cancelled jobs of this run that its jobs.jsonl does not list: "));
+    }
     EXPECT_THAT(recorded(each), ElementsAre("node1", "node2", "node3", "node4"));
     EXPECT_TRUE(within(30, [] { return queue().empty(); })) << more << queue();
   }

@@ -2,6 +2,8 @@
 // Named sets of expectations: whose fields count, which metrics are meant, and what is refused.
 #include "runner/inputs/expectation_sets.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -119,15 +121,18 @@ TEST(ExpectationSets, RefuseWhatIsNoSet) {
       << "also where nobody uses it";
 }
 
+/// Also where the last of them is empty.
 TEST(ExpectationSets, DoublingInEachLevelIsBounded) {
-  std::string text = "expect = [\"s0\"]\n";
-  for (int i = 0; i < 40; ++i)
-    for (int twice = 0; twice < 2; ++twice)
-      text += "[[expectations.s" + std::to_string(i) + "]]\nset = \"s" + std::to_string(i + 1) + "\"\n";
-  text += "[expectations.s40]\nmetric = \"a.x\"\nmin = 1\n";
-  const Expanded result = expanded(text);
-  EXPECT_TRUE(result.tables.empty());
-  EXPECT_EQ(result.problems, "/expect/0: found more than 1000 expectations; expected at most 1000\n");
+  for (const char* last : {R"([{metric = "a.x", min = 1}])", "[]"}) {
+    std::string text = "expect = [\"s0\"]\n[expectations]\n";
+    for (int i = 0; i < 40; ++i)
+      text += fmt::format("s{0} = [{{set = \"s{1}\"}}, {{set = \"s{1}\"}}]\n", i, i + 1);
+    const Expanded result = expanded(text + "s40 = " + last + "\n");
+    EXPECT_TRUE(result.tables.empty());
+    EXPECT_THAT(
+        result.problems,
+        ::testing::HasSubstr("/expect/0: found more than 1000 expectations; expected at most 1000\n"));
+  }
 }
 
 /// What is read is written with one item for each, and must be read again.
