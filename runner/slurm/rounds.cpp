@@ -296,8 +296,10 @@ Result<std::set<std::string>> takeStrays(const RunStore& run) {
   });
   const std::map<std::string, int> attempts = newestAttempts(run.folder() / "attempts" / "nodes");
   for (const JobInfo& job : jobs) {
-    if (!contains(run.submission().nodes, job.nodes) || readClaim(run.claim(job.nodes)) != job.number)
-      continue;
+    if (!contains(run.submission().nodes, job.nodes)) continue;
+    const std::string claim = readClaim(run.claim(job.nodes));
+    const bool begins = claim.empty() && job.state == "RUNNING";  // it is about to claim its node
+    if (claim != job.number && !begins) continue;
     const bool pinned = job.id == job.number;
     // Of the round for which the node's result was set aside.
     const auto aside = attempts.find(job.nodes);

@@ -194,6 +194,9 @@ TEST_F(ForgedText, TakesAJobThatClaimedItsNodeAndCancelsWhatElseIsNotListed) {
     EXPECT_EQ(run().jobs()->back().round, 2) << "for which its result was set aside";
     EXPECT_THAT(run().jobs()->back().nodes, ElementsAre("n2"));
   }
+  // It runs, and will claim its node in a moment.
+  tool("squeue", kSqueue + others + job(14, "RUNNING", user, "n1", 0, kId));
+  EXPECT_THAT(*takeStrays(run()), ElementsAre("14"));
   EXPECT_EQ(said("cancelled"), "--quiet 10 9\n");
 }
 
