@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runner/core/text.h"
 #include "runner/kube/record_log.h"
 
@@ -50,6 +52,18 @@ Result<std::string> recordOf(const Submission& run, const PodInfo& pod) {
   return std::move(record.text);
 }
 
+/// The newest round that left anything: one that was announced only, by a resume that was killed, is none.
+Result<int> lastBegun(const RunStore& run, const Snapshot& seen) {
+  int last = 0;
+  for (const PodInfo& pod : seen.pods) last = std::max(last, pod.round);
+  for (const JobInfo& job : seen.jobs) last = std::max(last, job.round);
+  for (const std::string& node : run.submission().nodes) {
+    MUSTER_TRY(const NodeResult result, run.result(node));
+    last = std::max(last, result.round);
+  }
+  return last;
+}
+
 /// Whether a pod says more of its node than the result that is kept. A log without its record is read again
 /// while its pod is there, but an exit code that was seen is only replaced by a worse one.
 bool isNew(const PodInfo& pod, const NodeResult& kept) {
@@ -64,7 +78,7 @@ bool isNew(const PodInfo& pod, const NodeResult& kept) {
 Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, const Snapshot& seen) {
   const Submission& submission = run.submission();
   const auto pods = endedPods(submission, seen);
-  const int first = submission.together ? run.lastRound() : 0;
+  MUSTER_TRY(const int last, lastBegun(run, seen));
   std::map<std::string, NodeResult> results;
   for (const std::string& node : submission.nodes) {
     MUSTER_TRY(NodeResult result, run.result(node));
@@ -79,7 +93,9 @@ Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, co
         MUSTER_CHECK_OK(run.setAside(node, earlier.round));
       MUSTER_CHECK_OK(run.keep(node, result, record.ok() ? *record : std::string()));
     }
-    if (!result.pod.empty() && result.round < first)
+    const bool met =
+        !submission.together || result.round == last || result.exitCode == 1;  // a rejection stays
+    if (!result.pod.empty() && !met)
       MUSTER_CHECK_OK(run.setAside(node, result.round));
     else if (!result.pod.empty())
       results[node] = std::move(result);

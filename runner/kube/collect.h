@@ -13,8 +13,8 @@ namespace muster::kube {
 /// The results of all nodes; those that are new in `seen` are read from their pods' logs and kept. A record
 /// counts if the pod ran on the record's node and ended with the code that it printed and that the record
 /// has; without one, how the pod ended is kept. Of several pods of a round on one node the worst counts, so
-/// that no node counts twice. In a run together only those of the last round count: nodes that it was without
-/// have not met the others of it.
+/// that no node counts twice. In a run together only those of the last round count, and rejections: nodes
+/// that it was without have not met the others of it.
 Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, const Snapshot& seen);
 
 /// The lines of expect.txt for `muster fleet`: every node, and why Kubernetes cannot use it where it has no

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kBegin = "#muster-record ";
 constexpr std::string_view kEnd = "#muster-record-end";
-constexpr size_t kMostRecord = 512u << 20;  // bytes; as much as `muster fleet` reads
+constexpr size_t kMostRecord = 16u << 20;  // bytes; as much as `muster fleet` reads
 
 Error invalid(const std::string& what) {
   return Error{ErrorCode::kProtocol, "the pod's log " + what, ""};

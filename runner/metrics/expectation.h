@@ -28,11 +28,15 @@ enum class CheckKind {
 enum class Severity { kFail, kWarn };
 enum class PeerGroup { kNode, kFleet };
 
+/// Among an expectation's parameters the name of the stage: a device is another one when it is warm.
+inline constexpr const char* kStageParam = "stage";
+
 /// One expectation on the measurements of one metric.
 struct Expectation {
   std::string metric;  ///< "compute.gemm_throughput"
   Labels where;        ///< only measurements that carry these labels
-  Labels params;       ///< of a profile: only stages all of whose cases have these test parameters
+  /// Of a profile: only stages all of whose cases have these test parameters; kStageParam: of this name.
+  Labels params;
   CheckKind kind = CheckKind::kMin;
   double limit = 0;      ///< in `unit`; kOfPeak, kCvMax and kDropMax: a share of 1
   std::string unit;      ///< base unit of the metric

@@ -146,8 +146,8 @@ class Reader {
 
   /// Every test that has the metric may have the parameter.
   void checkParam(const std::string& name, const std::string& text, const std::string& key) {
-    if (spec_ == nullptr) return;
-    std::vector<std::string> known;
+    if (spec_ == nullptr || name == kStageParam) return;
+    std::vector<std::string> known = {kStageParam};
     for (const auto& [plugin, spec] : frame_.catalog->plugins)
       for (const TestSpec& test : spec.tests) {
         if (std::none_of(test.metrics.begin(), test.metrics.end(), [&](const MetricSpec& metric) {

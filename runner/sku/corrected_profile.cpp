@@ -74,6 +74,7 @@ class Corrector {
         *std::min_element(all.begin(), all.end(),
                           [](const Measured& a, const Measured& b) { return a.headroom() < b.headroom(); });
     if (weakest.headroom() < 1) {
+      keepForOthers(e, all);
       move(e, weakest);
       return {};
     }
@@ -97,6 +98,16 @@ class Corrector {
                                            text(weakest, weakest.bound),
                                            formatQuantity(weakest.value, weakest.group->unit)));
     return {};
+  }
+
+  /// Before `e` moves: what meets it keeps it.
+  void keepForOthers(const Expectation& e, const std::vector<Measured>& all) {
+    for (const Measured& found : all) {
+      const LearnGroup& group = *found.group;
+      const bool same = group.where == e.where && group.params == e.params;
+      if (!same && found.headroom() >= 1 && isWeakestOfItsLabels(found, all) && !isBoundElsewhere(e, found))
+        narrowed(e, group);
+    }
   }
 
   static std::string name(const std::string& metric, const Labels& where) {
@@ -160,8 +171,9 @@ class Corrector {
       e.limit = std::floor(e.limit * bound / found.bound * 1e4) / 1e4;
     else
       e.limit = roundedFigure(bound);
+    const std::string by = found.group->where == e.where ? "" : " by " + labelsText(found.group->where);
     out_.corrections.push_back({name(e.metric, e.where), before, text(found, bound),
-                                formatQuantity(found.value, found.group->unit), found.headroom() < 1});
+                                formatQuantity(found.value, found.group->unit) + by, found.headroom() < 1});
   }
 
   static std::string text(const Measured& found, double bound) {
@@ -203,7 +215,9 @@ class Corrector {
       found.nodes.insert(node);
       medians.push_back(medianOf(values));
     }
-    if (!medians.empty()) found.value = medianOf(medians);
+    // Of two in the middle the better one: a limit that half of the nodes meet is not contradicted.
+    std::sort(medians.begin(), medians.end());
+    if (!medians.empty()) found.value = medians[(medians.size() - (found.lower() ? 1 : 0)) / 2];
     found.bound = boundFor(e, base_, group);
     return found;
   }

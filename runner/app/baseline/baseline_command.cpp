@@ -323,8 +323,10 @@ Status addParams(const Record& record, LearnInput& input) {
   for (const StageRecord& stage : record.stages) {
     MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(stage));
     for (LearnGroup& group : input.groups)
-      if (group.stage == stage.name && stage.state == StageState::kRan)
+      if (group.stage == stage.name && group.params.empty() && stage.state == StageState::kRan) {
         group.params = paramsOf(group, evidence);
+        group.params[kStageParam] = stage.name;
+      }
   }
   return {};
 }
@@ -341,7 +343,7 @@ Result<std::vector<SkuFacts>> checkEach(const BaselineOptions& options, const fl
       MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
       MUSTER_CHECK_OK(checkUnchanged(sound, records.nodes[i].sha256, records.nodes[i].path));
       if (fromNothing) facts[n].add(skuFacts(sound));
-      if (n == fleet.example) MUSTER_CHECK_OK(addParams(sound, fleet.input));
+      if (!node.misfit) MUSTER_CHECK_OK(addParams(sound, fleet.input));
       if (options.correct && !node.misfit && node.sick.empty())
         node.sick = faultBesideLimits(sound, fleet.input);
     }

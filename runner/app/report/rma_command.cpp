@@ -34,9 +34,11 @@ Status checkDevice(const Record& record, const std::string& device) {
 Result<std::vector<std::string>> copyArtifacts(const Record& record, const std::set<std::string>& stages,
                                                const fs::path& from, const fs::path& out) {
   std::vector<std::string> missing;
+  std::set<std::string> seen;
   for (const StageRecord& stage : record.stages) {
     if (stages.count(stage.name) == 0) continue;
     for (const ArtifactRecord& artifact : stage.artifacts) {
+      if (!seen.insert(artifact.path).second) continue;
       const auto text = readFile(from / artifact.path, kMostArtifactBytes);
       if (!text.ok() || sha256Hex(*text) != artifact.sha256) {
         missing.push_back(artifact.path);

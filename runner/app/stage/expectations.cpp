@@ -106,7 +106,8 @@ std::vector<Expectation> profileExpectations(const Profile& profile, const Stage
     bool met = false, others = false;
     for (const auto& [id, metrics] : evidence.caseMetrics) {
       const auto found = evidence.caseLabels.find(id);
-      const Labels labels = found == evidence.caseLabels.end() ? Labels{} : found->second;
+      Labels labels = found == evidence.caseLabels.end() ? Labels{} : found->second;
+      labels[kStageParam] = evidence.stage;
       if (metrics.count(expectation.metric) == 0 || !canCarry(labels, expectation.where)) continue;
       (hasParams(labels, expectation.params) ? met : others) = true;
     }

@@ -91,6 +91,7 @@ TEST(ProfileExpectations, HoldOnlyForTheirParameters) {
   EXPECT_EQ(chosen(asked, {lengthy}), 0u);
   for (const char* same : {"30s", "30", "0.5m"}) EXPECT_EQ(chosen({{"duration", same}}, {brief}), 1u) << same;
   EXPECT_EQ(chosen({{"duration", "30 GiB"}}, {{{"duration", "30s"}, {"dtype", "bf16"}}}), 0u);
+  EXPECT_EQ(chosen({{"stage", "gemm-after"}}, {brief}), 0u) << "of another stage";
   EXPECT_EQ(chosen(asked, {brief, lengthy}), 0u) << "it would judge both";
   EXPECT_EQ(chosen(asked, {brief, other}), 1u) << "another type is none of its business";
 }

@@ -147,6 +147,30 @@ TEST(CorrectedProfile, TightensOfALimitThatHoldsForMoreOnlyWhatWasMeasured) {
   EXPECT_NE(result.corrections[1].what.find("dtype=fp8_e4m3"), std::string::npos);
 }
 
+TEST(CorrectedProfile, ALimitThatHalfOfTheNodesMeetStays) {
+  LearnInput input = inputOf(
+      {group("compute.gemm_throughput", {{"dtype", "bf16"}, {"size", "8192"}}, "FLOP/s", 684e12, "", 2)}, 2);
+  for (LearnFigure& figure : input.groups[0].figures)
+    if (figure.node == 1) figure.value *= 0.78;
+  EXPECT_TRUE(corrected(shippedH100(), input).corrections.empty());
+}
+
+TEST(CorrectedProfile, WhatMeetsALimitKeepsItWhereAnotherPartMovesIt) {
+  Profile base = shippedH100();
+  Expectation wide = of(base, "compute.gemm_throughput", {{"dtype", "bf16"}});
+  wide.where.clear();
+  base.expectations = {wide};
+  LearnGroup other = gemm(500e12);
+  other.where["dtype"] = "fp8_e4m3";
+  const CorrectedProfile result = corrected(base, inputOf({gemm(690e12), other}));
+  ASSERT_EQ(result.profile.expectations.size(), 2u);
+  EXPECT_DOUBLE_EQ(result.profile.expectations[0].limit, 500e12);
+  EXPECT_EQ(result.profile.expectations[1].where, gemm(0).where);
+  EXPECT_DOUBLE_EQ(result.profile.expectations[1].limit, wide.limit);
+  ASSERT_EQ(result.corrections.size(), 1u);
+  EXPECT_EQ(result.corrections[0].measured, "500 TFLOP/s by dtype=fp8_e4m3 size=8192");
+}
+
 TEST(CorrectedProfile, OfSeveralFiguresUnderOneLimitTheOneWithTheLeastRoomCounts) {
   LearnGroup hot = gemm(600e12);
   hot.stage = "hot";
