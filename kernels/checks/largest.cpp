@@ -45,8 +45,7 @@ Error damagedOnItsWay(bool here) {
   // In the words that a fleet looks for (reports/fleet/read/cause.cpp).
   return {ErrorCode::kCorrupt,
           "values that all ranks exchange do not arrive as they were sent, from a rank that cannot be told: "
-          "memory or a link of "
-          "one of them changes data",
+          "memory or a link of one of them changes data",
           here ? "arrived damaged here" : "arrived well here, damaged at another rank"};
 }
 

@@ -25,9 +25,8 @@ std::string numbersText(const NodesByGpus& counts);  ///< "7 on n3, 8 on n[0-2]"
 
 /// What to do where they differ.
 inline constexpr const char* kOneNumber =
-    "set --gpus to what a healthy node has: nodes that offer fewer then count as missing; submit kinds of "
-    "nodes "
-    "separately";
+    "set --gpus to what a healthy node has: nodes that offer fewer then count as missing; "
+    "submit kinds of nodes separately";
 
 /// The GPUs that a pod requests: --gpus, else what Kubernetes says of the nodes if all that offer any agree.
 Result<int> podGpus(const KubeOptions& options, const Plan& plan, const std::vector<std::string>& nodes,

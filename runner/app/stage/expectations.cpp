@@ -25,7 +25,7 @@ bool sameValue(const std::string& a, const std::string& b) {
          (one->unit == other->unit || one->unit.empty() || other->unit.empty());
 }
 
-/// An imported case does not say what its parameters were.
+/// What a case does not say, as an imported one its test parameters, is not held against a limit.
 bool hasParams(const Labels& known, const Labels& params) {
   return std::all_of(params.begin(), params.end(), [&](const auto& param) {
     const auto own = known.find(param.first);
