@@ -93,10 +93,12 @@ TEST_F(SlurmResume, RefusesWhileJobsOfTheRunAreAtWork) {
 /// Its scripts would write into the folder of the run, whose newer jobs it does not know.
 TEST_F(SlurmResume, OfACopyTouchesNoJobOfTheRun) {
   const fs::path run = newRun(), copy = run.string() + "-copy";
-  ASSERT_EQ(submit(waitingPlan(20), run).exitCode, 0);
+  ASSERT_EQ(submit(waitingPlan(60), run).exitCode, 0);
   fs::copy(run, copy, fs::copy_options::recursive);
   fs::remove(copy / "jobs.jsonl");
-  const auto queue = [] { return slurm().command({"squeue", "--noheader", "--array", "--format=%i"}).out; };
+  const auto queue = [] {  // squeue sorts by state, too, and pending jobs begin meanwhile
+    return slurm().command({"squeue", "--noheader", "--array", "--sort=i", "--format=%i"}).out;
+  };
   const std::string before = queue();
   for (const char* command : {"resume", "fill"}) {
     const ProcessResult result = slurm().muster({command, copy.string()});
