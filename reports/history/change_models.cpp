@@ -106,7 +106,8 @@ class PairSlopes {
     const auto [low, high] = std::minmax_element(values_.begin(), values_.end());
     double reach = (*high - *low) / days_.back();
     if (!(reach > 0)) return 0;
-    while (2 * steeper(reach) >= pairs_ || 2 * steeper(reach, -1) >= pairs_) reach *= 2;
+    while (std::isfinite(2 * reach) && (2 * steeper(reach) >= pairs_ || 2 * steeper(reach, -1) >= pairs_))
+      reach *= 2;
     // The lower of the middle two where they are even, and the upper: by its mirror image.
     return (quantile(reach, 1) - quantile(reach, -1)) / 2;
   }

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "reports/fleet/read/parameter_reader.h"
 #include "reports/history/series_reader.h"
 #include "runner/core/statistics.h"
 
@@ -77,6 +78,10 @@ void compareFigures(const std::map<FigureId, Point>& before, const std::map<Figu
       ++out.onlyBefore;
       continue;
     }
+    if (out.otherStages.contains(old.figure.stage)) {
+      ++out.underOther;
+      continue;
+    }
     const Point& now = found->second;
     const double change = (now.median - old.median) / std::fabs(old.median);
     const Scatter scatter = scatterOf(old, now, kept, p);
@@ -94,13 +99,34 @@ void compareFigures(const std::map<FigureId, Point>& before, const std::map<Figu
   });
 }
 
-std::map<std::pair<std::string, std::string>, std::string> byName(const std::vector<KeptFact>& facts) {
-  std::map<std::pair<std::string, std::string>, std::string> out;
+/// Values by device and name.
+using Facts = std::map<std::pair<std::string, std::string>, std::string>;
+
+Facts byName(const std::vector<KeptFact>& facts) {
+  Facts out;
   for (const KeptFact& fact : facts) {
     std::string& value = out[{fact.device, fact.name}];
     value += (value.empty() ? "" : ", ") + fact.value;
   }
   return out;
+}
+
+void compareFacts(const Facts& before, const Facts& after, Comparison& out) {
+  Facts all = after;
+  all.insert(before.begin(), before.end());
+  for (const auto& [key, any] : all) {
+    const auto& [device, name] = key;
+    const auto was = before.find(key), is = after.find(key);
+    const bool onBoth = was != before.end() && is != after.end();
+    if (onBoth && was->second == is->second) continue;
+    if (name.starts_with(fleet::kStageFact)) {
+      if (!onBoth) continue;  // older versions keep no parameters
+      out.otherStages.insert(
+          name.substr(fleet::kStageFact.size(), name.rfind(": ") - fleet::kStageFact.size()));
+    }
+    out.facts.push_back(
+        {device, name, was == before.end() ? "" : was->second, is == after.end() ? "" : is->second});
+  }
 }
 
 }  // namespace
@@ -109,21 +135,13 @@ Result<Comparison> compareRuns(Store& store, const Run& before, const Run& after
   Comparison out;
   out.before = before;
   out.after = after;
+  MUSTER_TRY(const auto oldFacts, store.facts(before));
+  MUSTER_TRY(const auto newFacts, store.facts(after));
+  compareFacts(byName(oldFacts), byName(newFacts), out);
   MUSTER_TRY(const auto oldPoints, store.pointsOf(before));
   MUSTER_TRY(const auto newPoints, store.pointsOf(after));
   MUSTER_TRY(const NodeNoise kept, noiseOfNode(store, before, after.number));
   compareFigures(byFigure(oldPoints), byFigure(newPoints), kept, out);
-  MUSTER_TRY(const auto oldFacts, store.facts(before));
-  MUSTER_TRY(const auto newFacts, store.facts(after));
-  const auto was = byName(oldFacts), is = byName(newFacts);
-  const auto valueIn = [](const auto& facts, const auto& key) {
-    const auto found = facts.find(key);
-    return found == facts.end() ? std::string() : found->second;
-  };
-  for (const auto& [key, value] : was)
-    if (valueIn(is, key) != value) out.facts.push_back({key.first, key.second, value, valueIn(is, key)});
-  for (const auto& [key, value] : is)
-    if (was.count(key) == 0) out.facts.push_back({key.first, key.second, "", value});
   return out;
 }
 

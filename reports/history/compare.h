@@ -2,6 +2,8 @@
 // Two runs of one node beside each other: parts, facts and figures that differ.
 #pragma once
 
+#include <set>
+
 #include "reports/history/store/store.h"
 
 namespace muster::history {
@@ -36,6 +38,8 @@ struct Comparison {
   size_t alike = 0;                   ///< figures within the noise
   size_t onlyBefore = 0;              ///< figures that one of them lacks
   size_t onlyAfter = 0;
+  std::set<std::string> otherStages;  ///< ran with other parameters, which are among the facts: not compared
+  size_t underOther = 0;              ///< figures of these stages
 };
 
 /// Compares by place (device id). A figure counts as changed beyond 2% (a temperature: 5 degrees) and beyond

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "reports/history/compare.h"
 #include "reports/history/trend.h"
@@ -14,18 +16,33 @@ namespace {
 
 constexpr size_t kManyNodes = 16;     ///< from here on the median absolute deviation is known well enough
 constexpr double kMadFreedom = 0.37;  ///< its efficiency: degrees of freedom of n values
+constexpr size_t kLeastOthers = 4;    ///< values, devices of a node: fewer do not say which one is odd
 
-/// The median over the devices of one side, by figure.
-std::map<int64_t, double> mediansOf(const std::vector<Point>& points) {
-  std::map<int64_t, std::vector<double>> values;
-  for (const Point& point : points) values[point.figure.number].push_back(point.median);
-  std::map<int64_t, double> medians;
-  for (const auto& [figure, list] : values) medians[figure] = medianOf(list);
-  return medians;
+/// The devices' medians on one side, by figure.
+using DevicesByFigure = std::map<int64_t, std::map<std::string_view, double>>;
+
+DevicesByFigure devicesByFigure(const std::vector<Point>& points) {
+  DevicesByFigure out;
+  for (const Point& point : points) out[point.figure.number][point.device.name] = point.median;
+  return out;
+}
+
+double middleOf(const std::map<std::string_view, double>& devices) {
+  std::vector<double> values;
+  for (const auto& [device, value] : devices) values.push_back(value);
+  return medianOf(values);
+}
+
+bool isComparable(double before, double after) {
+  return std::isfinite(before) && std::isfinite(after) && before != 0;
 }
 
 double changeOf(const FigureName& figure, double before, double after) {
   return onIntervalScale(figure) ? after - before : (after - before) / std::fabs(before);
+}
+
+double leastOf(const FigureName& figure) {
+  return onIntervalScale(figure) ? kLeastDegrees : kLeastChange;
 }
 
 template <typename T>
@@ -56,30 +73,71 @@ std::vector<bool> oddOfMany(const std::vector<double>& values, double p, double 
   return odd;
 }
 
-/// The value that lies furthest from the middle of those that are not odd.
-size_t furthest(const std::vector<double>& values, const std::vector<bool>& odd, double middle) {
-  size_t at = values.size();
-  for (size_t i = 0; i < values.size(); ++i)
-    if (!odd[i] && (at == values.size() || std::fabs(values[i] - middle) > std::fabs(values[at] - middle)))
-      at = i;
-  return at;
+/// A part of few values that lies apart from the others.
+struct Apart {
+  std::vector<size_t> values;
+  double times = 1;  ///< as far as chance explains, at least
+};
+
+/// How many ways there are to choose k of n.
+double ways(size_t n, size_t k) {
+  double count = 1;
+  for (size_t i = 0; i < k; ++i) count *= static_cast<double>(n - i) / static_cast<double>(i + 1);
+  return count;
 }
 
-/// Of few values one after another: whether the furthest one fits the others (its deleted residual).
+/// How far `part` lies from `rest`, in times of what chance explains: as two kinds with a spread in common,
+/// or each of its values as one that does not belong to the rest. `tail` is for one division into two.
+double timesApart(const std::vector<double>& part, const std::vector<double>& rest, double tail,
+                  double least) {
+  const auto k = static_cast<double>(part.size()), m = static_cast<double>(rest.size());
+  const Spread own = spreadOf(part), others = spreadOf(rest);
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const double value : part) nearest = std::min(nearest, std::fabs(value - others.mean));
+  const double ownSquares = part.size() > 1 ? (k - 1) * own.stddev * own.stddev : 0;
+  const double common = std::sqrt((ownSquares + (m - 1) * others.stddev * others.stddev) / (k + m - 2));
+  const double kinds = studentQuantile(tail, k + m - 2) * common * std::sqrt(1 / k + 1 / m);
+  const double strangers = studentQuantile(tail, m - 1) * others.stddev * std::sqrt(1 + 1 / m);
+  return std::max(std::fabs(own.mean - others.mean) / std::max(least, kinds),
+                  nearest / std::max(least, strangers));
+}
+
+/// The lowest or highest values, half of them at most, that lie furthest apart; none within chance. Every
+/// division into two could have been looked at, and each counts.
+Apart furthestApart(const std::vector<double>& values, const std::vector<size_t>& sorted, double p,
+                    double least) {
+  const size_t n = sorted.size();
+  Apart found;
+  for (size_t k = 1; 2 * k <= n; ++k)
+    for (const bool low : {true, false}) {
+      std::vector<double> part, rest;
+      std::vector<size_t> places;
+      for (size_t i = 0; i < n; ++i) {
+        const bool in = low ? i < k : i >= n - k;
+        (in ? part : rest).push_back(values[sorted[i]]);
+        if (in) places.push_back(sorted[i]);
+      }
+      // Of two halves the one that changed is odd.
+      if (2 * k == n && std::fabs(spreadOf(part).mean) < std::fabs(spreadOf(rest).mean)) continue;
+      // One odd value is by far the most frequent: half of the chance of a false finding is for it.
+      const double sizes = k == 1 ? 1 : static_cast<double>(2 * (n / 2 - 1));
+      const double times = timesApart(part, rest, p / (2 * ways(n, k) * sizes), least);
+      if (times > found.times) found = {std::move(places), times};
+    }
+  return found;
+}
+
+/// Of few values, which hide each other in any measure of their spread: part after part that lies apart.
 std::vector<bool> oddOfFew(const std::vector<double>& values, double p, double least) {
   std::vector<bool> odd(values.size(), false);
-  const double tail = p / static_cast<double>(values.size());
-  for (size_t left = values.size(); left >= kLeastShiftNodes; --left) {
-    std::vector<double> rest;
-    for (size_t i = 0; i < values.size(); ++i)
-      if (!odd[i]) rest.push_back(values[i]);
-    const size_t at = furthest(values, odd, medianOf(rest));
-    rest.erase(std::find(rest.begin(), rest.end(), values[at]));
-    const auto n = static_cast<double>(rest.size());
-    const Spread others = spreadOf(rest);
-    const double limit = studentQuantile(tail, n - 1) * others.stddev * std::sqrt(1 + 1 / n);
-    if (!(std::fabs(values[at] - others.mean) > std::max(least, limit))) break;
-    odd[at] = true;
+  std::vector<size_t> left(values.size());
+  std::iota(left.begin(), left.end(), size_t{0});
+  std::sort(left.begin(), left.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  while (left.size() >= kLeastOthers) {
+    const Apart apart = furthestApart(values, left, p, least);
+    if (apart.values.empty()) break;
+    for (const size_t at : apart.values) odd[at] = true;
+    std::erase_if(left, [&](size_t at) { return odd[at]; });
   }
   return odd;
 }
@@ -92,24 +150,28 @@ std::vector<bool> oddOnes(const std::vector<double>& values, double p, double le
 
 void ShiftFinder::add(const std::string& node, const std::vector<Point>& before,
                       const std::vector<Point>& after) {
-  const auto old = mediansOf(before), now = mediansOf(after);
+  const DevicesByFigure old = devicesByFigure(before), now = devicesByFigure(after);
   for (const bool later : {false, true})
     for (const Point& point : later ? after : before) {
       Moved& moved = figures_[point.figure.number];
       moved.figure = point.figure;
       (later ? moved.after : moved.before) = true;
     }
-  for (const auto& [figure, value] : old) {
+  for (const auto& [figure, devices] : old) {
     const auto found = now.find(figure);
-    const bool comparable =
-        found != now.end() && std::isfinite(value) && std::isfinite(found->second) && value != 0;
-    if (comparable) figures_[figure].nodes.push_back({node, value, found->second});
+    if (found == now.end() || !isComparable(middleOf(devices), middleOf(found->second))) continue;
+    NodeChange change{node, middleOf(devices), middleOf(found->second), {}};
+    for (const auto& [device, value] : devices)
+      if (const auto same = found->second.find(device);
+          same != found->second.end() && isComparable(value, same->second))
+        change.devices.push_back({&*devices_.emplace(device).first, value, same->second});
+    figures_[figure].nodes.push_back(std::move(change));
   }
 }
 
-void ShiftFinder::judge(const Moved& moved, double p, FleetShifts& out) {
+void ShiftFinder::judgeNodes(const Moved& moved, double p, FleetShifts& out) {
   const FigureName& figure = moved.figure;
-  const double least = onIntervalScale(figure) ? kLeastDegrees : kLeastChange;
+  const double least = leastOf(figure);
   std::vector<double> changes;
   for (const NodeChange& node : moved.nodes) changes.push_back(changeOf(figure, node.before, node.after));
   const std::vector<bool> odd = oddOnes(changes, p, least);
@@ -130,8 +192,32 @@ void ShiftFinder::judge(const Moved& moved, double p, FleetShifts& out) {
   out.alike += shifted ? 0 : 1;
   for (size_t i = 0; i < changes.size(); ++i)
     if (odd[i])
-      out.odd.push_back({moved.nodes[i].node, figure, moved.nodes[i].before, moved.nodes[i].after, changes[i],
-                         usual, isWorse(figure.direction, changes[i] - usual)});
+      out.odd.push_back({moved.nodes[i].node, "", figure, moved.nodes[i].before, moved.nodes[i].after,
+                         changes[i], usual, isWorse(figure.direction, changes[i] - usual)});
+}
+
+void ShiftFinder::judgeDevices(const Moved& moved, double p, FleetShifts& out) {
+  const FigureName& figure = moved.figure;
+  std::vector<double> apart;  // from what is usual in their nodes
+  std::vector<OddNode> all;
+  for (const NodeChange& node : moved.nodes) {
+    if (node.devices.size() < kLeastOthers) continue;
+    std::vector<double> changes;
+    for (const DeviceChange& one : node.devices) changes.push_back(changeOf(figure, one.before, one.after));
+    for (size_t i = 0; i < changes.size(); ++i) {
+      const DeviceChange& one = node.devices[i];
+      std::vector<double> others = changes;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      const double usual = medianOf(others);
+      apart.push_back(changes[i] - usual);
+      all.push_back({node.node, *one.device, figure, one.before, one.after, changes[i], usual,
+                     isWorse(figure.direction, apart.back())});
+    }
+  }
+  if (apart.empty()) return;
+  const std::vector<bool> odd = oddOnes(apart, p, leastOf(figure));
+  for (size_t i = 0; i < all.size(); ++i)
+    if (odd[i]) out.odd.push_back(std::move(all[i]));
 }
 
 FleetShifts ShiftFinder::finish() const {
@@ -139,13 +225,16 @@ FleetShifts ShiftFinder::finish() const {
   for (const auto& [number, moved] : figures_)
     if (moved.before != moved.after) (moved.before ? out.onlyBefore : out.onlyAfter).push_back(moved.figure);
   const size_t onBoth = figures_.size() - out.onlyBefore.size() - out.onlyAfter.size();
-  const double p = kFalseAlarms / static_cast<double>(4 * std::max<size_t>(1, onBoth));
+  constexpr size_t kTests = 6;  // of the fleet, of nodes and of devices, for better and for worse
+  const double p = kFalseAlarms / static_cast<double>(kTests * std::max<size_t>(1, onBoth));
   for (const auto& [number, moved] : figures_) {
     if (moved.before != moved.after) continue;
-    if (moved.nodes.size() < kLeastShiftNodes)
+    if (moved.nodes.size() < kLeastShiftNodes) {
       ++out.tooFew;
-    else
-      judge(moved, p, out);
+      continue;
+    }
+    judgeNodes(moved, p, out);
+    judgeDevices(moved, p, out);
   }
   worstFirst(out.shifts);
   worstFirst(out.odd);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,14 @@ struct Shift {
   bool worse = false;
 };
 
-/// A node whose figure moved otherwise than those of the other nodes.
+/// A node whose figure moved otherwise than those of the other nodes, or a device otherwise than the others
+/// of its node.
 struct OddNode {
   std::string node;
+  std::string device;  ///< empty: the node as a whole
   FigureName figure;
   double before = 0, after = 0;
-  double change = 0, usual = 0;  ///< as in Shift; `usual` is that of all nodes
+  double change = 0, usual = 0;  ///< as in Shift; `usual` is that of the others
   bool worse = false;            ///< than the others
 };
 
@@ -37,29 +40,38 @@ struct FleetShifts {
   std::vector<FigureName> onlyBefore, onlyAfter;  ///< figures that no node has on the other side
 };
 
-inline constexpr size_t kLeastShiftNodes = 4;
+/// Of fewer, one odd node of the usual noise could not be told from chance.
+inline constexpr size_t kLeastShiftNodes = 8;
 
 /// Takes nodes one after another. The spread of the nodes' changes holds what differs from run to run. First,
-/// nodes that lie beyond it are set apart: of 16 and more by the median absolute deviation, of fewer one by
-/// one by their deleted residuals. Then a figure moved if the median of the others exceeds Student's limit
-/// for their mean, and 2% (5 degrees). One false finding is expected in a hundred comparisons of healthy
-/// fleets.
+/// nodes that lie beyond it are set apart: of 16 and more by the median absolute deviation; of fewer, up to
+/// half of them at a time, by Student's limit for the best division into two. Then a figure moved if the
+/// median of the others exceeds his limit for their mean, and 2% (5 degrees). Devices are judged likewise
+/// beside the others of their node, of which there must be four. One false finding is expected in a hundred
+/// comparisons of healthy fleets.
 class ShiftFinder {
  public:
   void add(const std::string& node, const std::vector<Point>& before, const std::vector<Point>& after);
   [[nodiscard]] FleetShifts finish() const;
 
  private:
+  struct DeviceChange {
+    const std::string* device = nullptr;  ///< of devices_
+    double before = 0, after = 0;
+  };
   struct NodeChange {
     std::string node;
     double before = 0, after = 0;
+    std::vector<DeviceChange> devices;
   };
   struct Moved {
     FigureName figure;
     std::vector<NodeChange> nodes;
     bool before = false, after = false;  ///< a node has it on this side
   };
-  static void judge(const Moved& moved, double p, FleetShifts& out);
+  static void judgeNodes(const Moved& moved, double p, FleetShifts& out);
+  static void judgeDevices(const Moved& moved, double p, FleetShifts& out);
+  std::set<std::string> devices_;     ///< their names
   std::map<int64_t, Moved> figures_;  ///< by their numbers in the store
 };
 

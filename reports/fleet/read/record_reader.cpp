@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/fleet/read/inventory_reader.h"
+#include "reports/fleet/read/parameter_reader.h"
 #include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/read/stage_reader.h"
 #include "reports/fleet/read/waived_record.h"
@@ -105,7 +106,10 @@ class RecordReader::Impl {
   }
 
   void setOrigin(RecordOrigin origin) { origin_ = std::move(origin); }
-  void keepSpreads() { stages_.keepSpreads(); }
+  void keepSpreads() {
+    parameters_ = true;
+    stages_.keepSpreads();
+  }
 
   std::string lastNode_;
 
@@ -387,6 +391,7 @@ class RecordReader::Impl {
       if (!failures_.ok()) return;
       stages_.read(stage, node.acceptance == Acceptance::kAccepted);
       if (failures_.ok()) checkStage(node);
+      if (failures_.ok() && parameters_) readParameters(stage, node, stages_);
     }
     stages_.finish();
   }
@@ -441,6 +446,7 @@ class RecordReader::Impl {
   RecordOrigin origin_;
   Failures failures_;
   StageReader stages_;
+  bool parameters_ = false;  ///< they become facts
   dom::parser parser_;
   size_t allocated_ = 0;
   std::vector<char> buffer_;

@@ -51,8 +51,8 @@ class RecordReader {
   Result<NodeSummary> parse(std::string_view text);
   /// From now on records must come from there.
   void setOrigin(RecordOrigin origin);
-  /// From now on figures have Figure::cv and Figure::compared, which history and learning need, and a fleet
-  /// does not.
+  /// From now on figures have Figure::cv and Figure::compared, and the facts hold the parameters of the stages:
+  /// what history and learning need, and a fleet does not.
   void keepSpreads();
   /// The node's name as far as the last record could be read; empty where it could not.
   [[nodiscard]] const std::string& lastNode() const;

@@ -192,6 +192,7 @@ Statement& Statement::bindBlob(std::string_view bytes) {
 
 Result<bool> Statement::row() {
   if (failed_ != 0) return database_->error(failed_);
+  if (otherType_) return damaged("a value is of another type than its column");
   Database::Budget& budget = *database_->budget_;
   mostTemporaryBytes = budget.mostBytes;
   const int code = sqlite3_step(statement_.get());
@@ -203,14 +204,10 @@ Result<bool> Statement::row() {
       if (type == SQLITE_TEXT || type == SQLITE_BLOB)
         budget.bytes += static_cast<uint64_t>(sqlite3_column_bytes(statement_.get(), column));
       if (type == SQLITE_FLOAT && !std::isfinite(number(column)))
-        return Error{ErrorCode::kProtocol,
-                     "history: damaged: it holds an infinite number; restore a copy of it",
-                     database_->path_.string()};
+        return damaged("it holds an infinite number");
     }
     if (budget.bytes <= budget.mostBytes) return true;
-    return Error{ErrorCode::kProtocol,
-                 "history: damaged: its rows hold more than the file; restore a copy of it",
-                 database_->path_.string()};
+    return damaged("its rows hold more than the file");
   }
   if (code == SQLITE_DONE) return false;
   return database_->error(code);
@@ -234,21 +231,35 @@ Status Statement::run() {
   return {};
 }
 
+Error Statement::damaged(const char* what) const {
+  return {ErrorCode::kProtocol, fmt::format("history: damaged: {}; restore a copy of it", what),
+          database_->path_.string()};
+}
+
+bool Statement::hasType(int column, int type) const {
+  const int is = sqlite3_column_type(statement_.get(), column);
+  if (is == type || (type == SQLITE_FLOAT && is == SQLITE_INTEGER)) return true;
+  otherType_ = otherType_ || is != SQLITE_NULL;
+  return false;
+}
+
 int64_t Statement::integer(int column) const {
-  return sqlite3_column_int64(statement_.get(), column);
+  return hasType(column, SQLITE_INTEGER) ? sqlite3_column_int64(statement_.get(), column) : 0;
 }
 
 double Statement::number(int column) const {
-  return sqlite3_column_double(statement_.get(), column);
+  return hasType(column, SQLITE_FLOAT) ? sqlite3_column_double(statement_.get(), column) : 0;
 }
 
 std::string Statement::text(int column) const {
+  if (!hasType(column, SQLITE_TEXT)) return "";
   const auto* data = sqlite3_column_text(statement_.get(), column);
   const auto bytes = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
   return data == nullptr ? "" : std::string(reinterpret_cast<const char*>(data), bytes);
 }
 
 std::string_view Statement::blob(int column) const {
+  if (!hasType(column, SQLITE_BLOB)) return {};
   const void* data = sqlite3_column_blob(statement_.get(), column);
   const auto bytes = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
   return data == nullptr ? std::string_view() : std::string_view(static_cast<const char*>(data), bytes);

@@ -33,6 +33,8 @@ class Statement {
   Status run();
   void reset();
 
+  /// Values of the present row; of NULL 0 and nothing. So is a value of another type than the one asked for,
+  /// and the next row() says that the file is damaged: SQLite keeps any type in any column, and would convert.
   [[nodiscard]] int64_t integer(int column) const;
   [[nodiscard]] double number(int column) const;
   [[nodiscard]] std::string text(int column) const;
@@ -52,8 +54,12 @@ class Statement {
   Statement(Database* database, sqlite3_stmt* statement) : database_(database), statement_(statement) {}
   Database* database_;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  [[nodiscard]] Error damaged(const char* what) const;
+  [[nodiscard]] bool hasType(int column, int type) const;
+
   int next_ = 1;
   int failed_ = 0;
+  mutable bool otherType_ = false;
 };
 
 enum class Access { kRead, kWrite };

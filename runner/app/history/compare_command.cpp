@@ -156,6 +156,7 @@ using CommonFacts = std::map<std::tuple<std::string, std::string, std::string>, 
 struct Compared {
   std::vector<history::Comparison> pairs;
   CommonFacts facts;
+  std::set<std::string> otherStages;  ///< of any pair
   history::FleetShifts shifts;
 };
 
@@ -169,10 +170,15 @@ Result<Compared> compareAll(history::Store& store, const Sides& sides) {
       ++common.devices;
       common.nodes.insert(after.node);
     }
-    out.pairs.push_back(std::move(comparison));
-    MUSTER_TRY(const auto old, store.pointsOf(before));
-    MUSTER_TRY(const auto now, store.pointsOf(after));
+    MUSTER_TRY(auto old, store.pointsOf(before));
+    MUSTER_TRY(auto now, store.pointsOf(after));
+    for (auto* points : {&old, &now})
+      std::erase_if(*points, [&](const history::Point& point) {
+        return comparison.otherStages.contains(point.figure.stage);
+      });
     finder.add(after.node, old, now);
+    out.otherStages.insert(comparison.otherStages.begin(), comparison.otherStages.end());
+    out.pairs.push_back(std::move(comparison));
   }
   out.shifts = finder.finish();
   return out;
@@ -239,11 +245,13 @@ void printShifts(const history::FleetShifts& found) {
               figureText(shift.figure), movedText(shift.figure, shift.before, shift.after),
               amountText(shift.figure, shift.noise), shift.nodes);
   }
-  if (!found.odd.empty()) printText("\nNodes that changed otherwise than the fleet\n");
+  if (!found.odd.empty())
+    printText("\nNodes that changed otherwise than the fleet, and devices otherwise than their nodes\n");
   for (size_t i = 0; i < std::min(found.odd.size(), kMostShown); ++i) {
     const history::OddNode& odd = found.odd[i];
-    printText("  {} {} {}: {}, fleet {}\n", odd.worse ? "WORSE  " : "changed", odd.node,
-              figureText(odd.figure), movedText(odd.figure, odd.before, odd.after),
+    printText("  {} {}{}{} {}: {}, {} {}\n", odd.worse ? "WORSE  " : "changed", odd.node,
+              odd.device.empty() ? "" : " ", printable(odd.device), figureText(odd.figure),
+              movedText(odd.figure, odd.before, odd.after), odd.device.empty() ? "fleet" : "node",
               amountText(odd.figure, odd.usual));
   }
   const size_t left = found.shifts.size() + found.odd.size() - std::min(found.shifts.size(), kMostShown) -
@@ -271,6 +279,7 @@ void print(const Sides& sides, const Compared& result) {
             sides.before.size(), sides.after.size(), both.size());
   printFacts(result.facts);
   printResults(sides);
+  printOtherStages(result.otherStages);
   printShifts(result.shifts);
 }
 
@@ -300,11 +309,12 @@ Json json(const Sides& sides, const Compared& result) {
                       {"worse", shift.worse}});
   for (const history::OddNode& one : result.shifts.odd)
     odd.push_back({{"node", one.node},
+                   {"device", one.device},
                    {"figure", figureJson(one.figure)},
                    {"before", one.before},
                    {"after", one.after},
                    {"change", one.change},
-                   {"fleet", one.usual},
+                   {"usual", one.usual},
                    {"worse", one.worse}});
   return {{"simulated", sides.pairs.front().first.simulated},
           {"pairs", pairs},

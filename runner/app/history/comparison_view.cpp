@@ -33,6 +33,12 @@ std::string movedText(const history::FigureName& figure, double before, double a
                          : fmt::format("{:+.1f}%", by / std::fabs(before) * 100));
 }
 
+void printOtherStages(const std::set<std::string>& stages) {
+  if (stages.empty()) return;
+  printText("not compared, because their parameters differ: {}\n",
+            printable(join({stages.begin(), stages.end()}, ", "), 400));
+}
+
 void printComparison(const history::Comparison& c) {
   printText("before {}\nafter  {}\n", runLine(c.before), runLine(c.after));
   for (const auto& fact : c.facts)
@@ -48,6 +54,7 @@ void printComparison(const history::Comparison& c) {
   }
   if (c.figures.size() > kMostShown)
     printText("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);
+  printOtherStages(c.otherStages);
   printText(
       "{} metrics changed, {} unchanged, {} in only one of the runs; counts and yes-or-no values are not "
       "compared\n",

@@ -21,4 +21,7 @@ std::string movedText(const history::FigureName& figure, double before, double a
 
 void printComparison(const history::Comparison& comparison);
 
+/// Names stages that ran with other parameters; prints nothing where there is none.
+void printOtherStages(const std::set<std::string>& stages);
+
 }  // namespace muster

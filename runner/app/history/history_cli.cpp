@@ -62,11 +62,12 @@ Examples:
   muster history prune --keep-days 365 --every 30         keep one year, and one run per month before)";
 
 constexpr const char* kCompareExamples = R"(
-Nodes are paired by name, several runs of one node by what they measured, devices by their place. With fewer than four nodes
-each pair of runs is compared as `muster history compare` does: a metric is worse beyond 2% and beyond what its samples
-explain. With more, the spread of the nodes' changes is the noise: listed are metrics that moved on the whole fleet by more
-than the noise and 2% (temperatures: 5 degrees), and nodes that moved otherwise than the others. The history, which knows
-more runs, is not needed.
+Nodes are paired by name, several runs of one node by what they measured, devices by their place. With fewer than eight
+nodes each pair of runs is compared as `muster history compare` does: a metric is worse beyond 2% and beyond what its
+samples explain. With more, the spread of the nodes' changes is the noise: listed are metrics that moved on the whole fleet
+by more than the noise and 2% (temperatures: 5 degrees), nodes that moved otherwise than the others, and devices that moved
+otherwise than the others of their node. Stages that ran with other parameters are named and not compared. The history,
+which knows more runs, is not needed.
 
 Exit code: 0, or 1 if a metric got worse or an accepted node is missing or no longer accepted.
 

@@ -83,7 +83,8 @@ Json toJson(const history::Comparison& comparison) {
           {"figures", figures},
           {"alike", comparison.alike},
           {"only_before", comparison.onlyBefore},
-          {"only_after", comparison.onlyAfter}};
+          {"only_after", comparison.onlyAfter},
+          {"stages_with_other_parameters", comparison.otherStages}};
 }
 
 Json toJson(const history::KeptFleet& fleet) {

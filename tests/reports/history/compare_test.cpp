@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "tests/reports/history/history_test.h"
@@ -97,6 +98,37 @@ TEST_F(Compare, FindsAStepOfTheWholeNodeFromTheSecondRunOn) {
     EXPECT_EQ(worse(found).size(), 8u) << healthy;
     for (const std::string& figure : worse(found))
       EXPECT_NE(figure.find("compute.gemm_throughput"), std::string::npos) << figure;
+  }
+}
+
+TEST_F(Compare, AStageUnderOtherParametersIsNamedAndNotCompared) {
+  using Parameters = std::map<std::string, std::string>;
+  Store store = open();
+  int runs = 0;
+  // The later run is 10% slower; each pair is of a node of its own.
+  const auto slower = [&](const Parameters& before, const Parameters& after) {
+    const std::string name = "n" + std::to_string(runs);
+    for (const double factor : {1.0, 0.9}) {
+      fleet::NodeSummary run = runOf(++runs, "compute.gemm_throughput", factor, name);
+      for (const auto& [key, value] : factor == 1 ? before : after)
+        run.facts.push_back({-1, names_.text("stage all: " + key), names_.text(value)});
+      EXPECT_TRUE(add(store, run));
+    }
+    return compared(store, std::to_string(runs - 1), std::to_string(runs));
+  };
+  const Comparison other =
+      slower({{"duration", "30"}, {"bytes", "1"}}, {{"duration", "600"}, {"bytes", "1"}});
+  EXPECT_EQ(other.otherStages, std::set<std::string>{"all"});
+  EXPECT_TRUE(other.figures.empty());
+  EXPECT_EQ(other.underOther, 8 * std::size(kMetrics));
+  ASSERT_EQ(other.facts.size(), 1u);
+  EXPECT_EQ(other.facts[0].name + " " + other.facts[0].after, "stage all: duration 600");
+  // Records of before they were kept, and tests that got one more, are compared as ever.
+  for (const Parameters& before : {Parameters{}, Parameters{{"duration", "30"}}}) {
+    const Comparison same = slower(before, {{"duration", "30"}, {"warmup", "1"}});
+    EXPECT_EQ(worse(same).size(), 8u);
+    EXPECT_TRUE(same.facts.empty());
+    EXPECT_TRUE(same.otherStages.empty());
   }
 }
 

@@ -103,6 +103,26 @@ TEST_F(HistoryFile, WithAnInfiniteNumberIsDamaged) {
   EXPECT_THAT(store->runs({}).error().text(), HasSubstr("it holds an infinite number"));
 }
 
+/// SQLite sorts texts behind all numbers, and would give numbers of them: days that go back.
+TEST_F(HistoryFile, WhoseColumnHoldsAnotherTypeIsDamaged) {
+  makeVersion1();
+  ASSERT_EQ(errorOf(Access::kWrite), "");
+  for (const char* change : {"started = '1800000000x'", "started = x'2d31'", "number = 7, simulated = 'yes'",
+                             "number = 7, simulated = 0.5", "simulated = 0, node = x'6e3137'"}) {
+    {
+      auto database = Database::open(file(), Access::kWrite);
+      ASSERT_TRUE(database->execute(std::string("UPDATE run SET ") + change).ok()) << change;
+    }
+    auto store = Store::open(file(), Access::kRead);
+    ASSERT_TRUE(store.ok()) << store.error().text();
+    const auto runs = store->runs({});
+    ASSERT_FALSE(runs.ok()) << change;
+    EXPECT_THAT(runs.error().text(), HasSubstr("damaged: a value is of another type than its column"));
+    auto database = Database::open(file(), Access::kWrite);
+    ASSERT_TRUE(database->execute("UPDATE run SET started = 86400, simulated = 0, node = 'n17'").ok());
+  }
+}
+
 /// What `work` says in a child of this process; `before` is done in it first.
 std::string inChild(const std::function<void()>& before, const std::function<std::string()>& work) {
   int ends[2];
