@@ -56,10 +56,10 @@ Status append(const std::filesystem::path& path, const Form& form, ImageStore& s
     const size_t labelAt = at + form.labelBytes - 1;
     const auto label = static_cast<uint8_t>(content[labelAt]);
     if (label >= form.classes)
-      return Error{ErrorCode::kCorrupt,
-                   fmt::format("at byte {}: the label is {}, expected 0 to {}; fetch the file again", labelAt,
-                               label, form.classes - 1),
-                   path.string()};
+      return Error{
+          ErrorCode::kCorrupt,
+          fmt::format("at byte {}: no label from 0 to {}; fetch the file again", labelAt, form.classes - 1),
+          path.string()};
     store.labels.push_back(label);
     const auto pixels = content.begin() + static_cast<int64_t>(labelAt + 1);
     store.pixels.insert(store.pixels.end(), pixels, pixels + kPixels);

@@ -79,9 +79,7 @@ Result<IdxFile> readIdx(const std::filesystem::path& folder, const std::string& 
 Status checkLabels(const IdxFile& labels) {
   for (size_t i = labels.header; i < labels.content.size(); ++i)
     if (static_cast<unsigned char>(labels.content[i]) >= kClasses)
-      return damaged(labels.path, i,
-                     fmt::format("the label is {}, expected 0 to {}",
-                                 static_cast<unsigned char>(labels.content[i]), kClasses - 1));
+      return damaged(labels.path, i, fmt::format("no label from 0 to {}", kClasses - 1));
   return {};
 }
 

@@ -118,7 +118,7 @@ TEST_F(ImageData, NamesFileAndOffsetOfDamage) {
   std::string labels = idxLabels(3);
   labels[9] = 10;
   writeFashion(idxImages(3), labels);
-  EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 9: the label is 10, expected 0 to 9"));
+  EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 9: no label from 0 to 9"));
 }
 
 TEST_F(ImageData, FindsACompressedFileThatIsCutShortOrBent) {
@@ -158,7 +158,7 @@ TEST_F(ImageData, NamesWhatIsWrongWithCifar) {
               HasSubstr("train.bin: at byte 3074: it has 5000 bytes, not a multiple of a record's "
                         "3074"));
   folder_.write("train.bin", cifarRecords(1, std::string("\x05\x64", 2)));
-  EXPECT_THAT(errorOf("cifar100"), HasSubstr("train.bin: at byte 1: the label is 100, expected 0 to 99"));
+  EXPECT_THAT(errorOf("cifar100"), HasSubstr("train.bin: at byte 1: no label from 0 to 99"));
 }
 
 TEST_F(ImageData, NeverPutsAnythingInPlaceOfWhatIsMissing) {
