@@ -29,6 +29,10 @@ struct NodeList {
   size_t count = 0;
 };
 
+std::string shortNameOf(const std::string& host) {
+  return host.substr(0, host.find('.'));
+}
+
 }  // namespace
 
 double heartbeatInterval(int nodes, double lostAfter) {
@@ -70,7 +74,7 @@ Result<NodeStatus> statusFromText(std::string_view text) {
 
 ClusterPeers::ClusterPeers(const ClusterOptions& options)
     : options_(options),
-      claims_{{options.host, 1}},
+      claims_{{shortNameOf(options.host), 1}},
       peers_(options.nodeRank == 0 ? static_cast<size_t>(options.nodeCount) : 1),
       finished_(options.finished) {}
 
@@ -82,8 +86,9 @@ void ClusterPeers::takeStatus(int rank, std::optional<NodeStatus> status, double
     std::erase_if(status->finished,
                   [&](const auto& finished) { return !options_.stages.contains(finished.first); });
   if (rank != options_.nodeRank) {
-    if (peer.status && --claims_[peer.status->host] == 0) claims_.erase(peer.status->host);
-    if (status) ++claims_[status->host];
+    if (peer.status && --claims_[shortNameOf(peer.status->host)] == 0)
+      claims_.erase(shortNameOf(peer.status->host));
+    if (status) ++claims_[shortNameOf(status->host)];
   }
   peer.status = std::move(status);
   ++changes_;
@@ -94,13 +99,14 @@ void ClusterPeers::hold(Members members, double now) {
   heldSince_ = now;
 }
 
-/// Names stand in texts that are read again: no node may take another one's, or more than a name.
+/// Names stand in texts that are read again: no node may take another one's, or more than a name. "n2.x" is
+/// read as n2.
 std::string ClusterPeers::hostOf(int rank) const {
   if (const auto index = static_cast<size_t>(rank); index < options_.nodes.size())
     return options_.nodes[index];
   const NodeStatus* const theirs = status(rank);
   const std::string host = rank == options_.nodeRank ? options_.host : theirs == nullptr ? "" : theirs->host;
-  return isPlainName(host) && claims_.at(host) == 1 ? host : "";
+  return isPlainName(host) && claims_.at(shortNameOf(host)) == 1 ? host : "";
 }
 
 std::string ClusterPeers::name(int rank) const {

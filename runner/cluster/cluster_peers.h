@@ -144,7 +144,7 @@ class ClusterPeers {
   }
 
   const ClusterOptions& options_;
-  std::map<std::string, int> claims_;            ///< how many nodes call themselves so
+  std::map<std::string, int> claims_;            ///< how many nodes call themselves so, up to the first dot
   std::vector<Peer> peers_;                      ///< on node 0 all, elsewhere only node 0
   std::map<std::string, std::string> finished_;  ///< this node's own stages
   uint64_t changes_ = 1;

@@ -300,6 +300,7 @@ RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double
     verdict.culprit = textOf(*decision, "culprit");
     verdict.ranks = setOf(*decision, "ranks");
     verdict.failed = setOf(*decision, "failed");
+    verdict.failed.erase(verdict.failed.lower_bound(runs), verdict.failed.end());  // node 0 may say anything
     verdict.again = flag(*decision, "again");
   } else {
     // Without node 0 nobody knows how the others fared: nothing of this round counts.

@@ -284,7 +284,7 @@ std::string BlameTable::outsider(const DeviationSummary& d, const NodeSummary& r
   if (d.cause == Cause::kPeer) {
     for (const Mention& mention : accusedBy(sourceOf(d, record)))
       if (const Suspect part = partOf(mention, d, record); !mayName(part, d, record))
-        return part.node.empty() ? part.what : part.node;
+        return part.node.empty() ? part.name() : part.node;
   } else if (d.cause == Cause::kOwn) {
     for (const std::string& name : labelledNodes(d))
       if (std::string node = expectedName(name); !node.empty() && !mayName(node, d, record)) return node;
@@ -358,8 +358,14 @@ Suspect BlameTable::partOf(const Mention& mention, const DeviationSummary& d,
   else if (run != runs_.end() && run->second.contains(mention.node))
     suspect.node = run->second.at(mention.node);
   if (suspect.node.empty()) suspect.node = expectedName(mention.host);
+  // Hosts call themselves what they like, also by the name of another rank of the run.
+  const bool taken = mention.node >= 0 && run != runs_.end() &&
+                     std::any_of(run->second.begin(), run->second.end(), [&](const auto& one) {
+                       return one.first != mention.node && !one.second.empty() && one.second == suspect.node;
+                     });
+  if (taken) suspect.node.clear();
   if (suspect.node.empty())
-    suspect.what = mention.host.empty() ? fmt::format("node {}", mention.node) : mention.host;
+    suspect.what = mention.host.empty() || taken ? std::to_string(mention.node) : mention.host;
   if (mention.rank >= 0 && !mention.device.empty() && !suspect.node.empty()) {
     suspect.kind = SuspectKind::kDevice;
     suspect.what = mention.device;

@@ -462,6 +462,23 @@ TEST(Blame, ALostNodeIsNamedAndNoDeviceOfTheSurvivors) {
   }
 }
 
+/// It called itself "n2.x" while node 2 was there as n2.
+TEST(Blame, ALostNodeTakesNoOtherRanksName) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int lost = 1 + made.below(made.nodes() - 1);
+    const int other = lost == 1 ? 2 : 1;
+    made.endBy(
+        fmt::format("node {} ({}.x) was lost: no heartbeat for 12 s", lost, GroupFleet::nameOf(other)));
+    made.leaveOut(lost);
+    const Fleet fleet = made.assess();
+    made.expectInnocent(fleet, {GroupFleet::nameOf(lost)});
+    made.expectFirst(fleet, fmt::format("node {}", lost));
+    EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(lost)).state, NodeState::kMissing);
+  }
+}
+
 TEST(Blame, WhoLostNodeZeroIsNotNamedForIt) {
   GroupFleet made(2);
   made.endBy("");

@@ -70,6 +70,20 @@ TEST(NodeStatus, IsRefusedWhereItsTypesAreOthers) {
   }
 }
 
+/// "n2.x" is read as n2 where hosts give their full names.
+TEST_F(ClusterPeersTest, TakesNoNameThatCouldBeReadAsAnothers) {
+  peers.takeStatus(2, statusOf("a", "n2"), 100);
+  EXPECT_EQ(peers.name(2), "node 2 (n2)");
+  for (const char* taken : {"n2", "n2.x", "n2."}) {
+    peers.takeStatus(1, statusOf("b", taken), 100);
+    EXPECT_EQ(peers.name(1), "node 1") << taken;
+    EXPECT_EQ(peers.name(2), "node 2") << taken;
+  }
+  peers.takeStatus(1, statusOf("b", "n1.x"), 100);
+  EXPECT_EQ(peers.name(1), "node 1 (n1.x)");
+  EXPECT_EQ(peers.name(2), "node 2 (n2)");
+}
+
 TEST_F(ClusterPeersTest, TellsWhoIsSilentAndWhoMayStillAnswer) {
   peers.takeStatus(1, statusOf("a", "n1"), 100);
   EXPECT_FALSE(peers.silent(1, 109));

@@ -220,6 +220,24 @@ TEST(ClusterStage, FailsForAllOthersWhenANodeIsLostWhoseShareTheyDoNotWaitFor) {
   }
 }
 
+/// What node 0 decides is written by whoever has taken it over.
+TEST(ClusterStage, TakesNoRunFromNodeZeroThatItDoesNotHave) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "burn", 10).enter(1); });
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    ClusterStage stage(link, "burn", 10);
+    stage.beginRound(1, 0);
+    if (link.options().nodeRank > 0) return stage.endRound(completeSight(2), 2, 10);
+    const auto told = link.agreement().ask("burn/1/0/end", Json::object(), 10, [](const auto&) {
+      return Json{{"culprit", "a lie"}, {"failed", {1, 2, 3, 9999999999}}, {"ranks", {9999999999}}};
+    });
+    EXPECT_TRUE(told.ok());
+    return RoundVerdict{"", {}, {1}, false};
+  });
+  for (const RoundVerdict& verdict : verdicts) EXPECT_EQ(verdict.failed, std::set<size_t>{1});
+}
+
 TEST(ClusterStage, IsLeftByAllOrFailsForAll) {
   Nodes nodes(3);
   nodes.startAll();
