@@ -3,11 +3,12 @@
 #include "runner/slurm/progress.h"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
-#include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
@@ -19,7 +20,8 @@ namespace {
 /// Below the run folder: what each node's part of the cluster job ended with.
 constexpr const char* kClusterExits = "cluster_exits";
 
-constexpr uint64_t kMostJournal = 256ull << 20;
+constexpr const char* kJournal = "journal.jsonl";
+constexpr uint64_t kMostJournal = 32ull << 20;  ///< twice as much as a record
 
 /// What a claim means while there is no exit code yet. A claim holds SLURM_JOB_ID, which is
 /// JobInfo::number.
@@ -48,78 +50,81 @@ std::string whatSlurmSays(const std::string& node, const std::string& number, in
 }
 
 /// Whether something had failed in a run that left no record: its runner was killed, or its node went down.
-bool hadFailed(const fs::path& folder) {
-  const auto journal = readOwnFile(folder / "journal.jsonl", kMostJournal);
+/// `name`: of its journal, below the folder of the run.
+bool hadFailed(const RunStore& run, const std::string& name) {
+  const auto journal = readFileBelow(run.folder(), name, kMostJournal);
   if (!journal.ok()) return false;
+  simdjson::dom::parser parser;
   for (size_t at = 0, end = 0; (end = journal->find('\n', at)) != std::string::npos; at = end + 1) {
-    const auto line = parseJson(journal->substr(at, end - at));
-    if (!line.ok() || !line->is_object()) continue;
-    JsonReader reader(*line, "journal.jsonl");
-    std::string type, outcome;
-    reader.optional("type", type);
+    simdjson::dom::object line;
+    std::string_view type, outcome;
+    if (parser.parse(journal->data() + at, end - at).get(line) != simdjson::SUCCESS ||
+        line["type"].get(type) != simdjson::SUCCESS)
+      continue;
     if (type == "interrupted") return true;  // it is written of failures only
-    const Json* stage = type == "stage" ? reader.object("stage") : nullptr;
-    if (stage != nullptr) JsonReader(*stage, "stage").optional("outcome", outcome);
-    if (outcome == "fail" || outcome == "flaky") return true;
+    if (type == "stage" && line["stage"]["outcome"].get(outcome) == simdjson::SUCCESS &&
+        (outcome == "fail" || outcome == "flaky"))
+      return true;
   }
   return false;
 }
 
 /// The same of a node's part of the cluster job, whose folder has one for the node's number.
 bool hadFailedInCluster(const RunStore& run, const std::string& node) {
+  const std::string folder = "records/cluster/" + node;
   std::error_code error;
-  fs::directory_iterator part(run.folder() / "records" / "cluster" / node, error);
+  fs::directory_iterator part(run.folder() / folder, error);
   for (; !error && part != fs::directory_iterator(); part.increment(error))
-    if (hadFailed(part->path())) return true;
+    if (hadFailed(run, folder + "/" + part->path().filename().string() + "/" + kJournal)) return true;
   return false;
 }
 
-/// Whether a queued job could take a node that nobody has claimed.
-bool couldTake(const SubmittedJob& job, const std::string& node) {
-  if (job.kind == JobKind::kArray) return true;
-  return job.kind == JobKind::kPinned && job.nodes.front() == node;
-}
+/// The jobs of a run, looked up once for all of its nodes.
+struct JobIndex {
+  std::vector<SubmittedJob> live;                ///< they wait or run; each once
+  std::set<std::pair<int, std::string>> pinned;  ///< rounds and nodes to which a fleet job has pinned one
+  std::map<std::string, std::string> cluster;    ///< the last cluster job over each node
 
-/// Whether a fleet job could still pin a job to a node: none was pinned to it in that round.
-bool couldPin(const SubmittedJob& fleet, const std::string& node,
-              const std::vector<SubmittedJob>& submitted) {
-  return fleet.kind == JobKind::kFleet &&
-         std::none_of(submitted.begin(), submitted.end(), [&](const SubmittedJob& job) {
-           return job.kind == JobKind::kPinned && job.round == fleet.round && job.nodes.front() == node;
-         });
-}
+  JobIndex(const std::vector<SubmittedJob>& submitted, const std::vector<JobInfo>& known) {
+    std::set<std::string> unseen;
+    for (const JobInfo& job : known)
+      if (job.live()) unseen.insert(job.job);
+    for (const SubmittedJob& job : submitted) {
+      if (job.kind == JobKind::kPinned) pinned.emplace(job.round, job.nodes.front());
+      if (job.kind == JobKind::kCluster)
+        for (const std::string& node : job.nodes) cluster[node] = job.job;
+      if (unseen.erase(job.job) > 0) live.push_back(job);
+    }
+  }
 
-NodeJob unclaimed(const std::string& node, const std::vector<SubmittedJob>& submitted,
-                  const std::set<std::string>& live, const Nodes& known) {
+  /// Whether `job`, which is queued, could take a node that nobody has claimed, or a fleet job could still
+  /// pin one to it: none was pinned to it in that round.
+  [[nodiscard]] bool couldTake(const SubmittedJob& job, const std::string& node) const {
+    return job.kind == JobKind::kArray || (job.kind == JobKind::kPinned && job.nodes.front() == node) ||
+           (job.kind == JobKind::kFleet && !pinned.contains({job.round, node}));
+  }
+};
+
+NodeJob unclaimed(const std::string& node, const JobIndex& index, const Nodes& known) {
   const auto found = known.find(node);
   if (found == known.end()) return {node, NodeState::kMissing, "Slurm has no such node"};
   if (!found->second.available()) return {node, NodeState::kMissing, found->second.text()};
-  for (const SubmittedJob& job : submitted)
-    if (live.count(job.job) > 0 && (couldTake(job, node) || couldPin(job, node, submitted)))
-      return {node, NodeState::kWaiting, fmt::format("job {}", job.job)};
+  for (const SubmittedJob& job : index.live)
+    if (index.couldTake(job, node)) return {node, NodeState::kWaiting, fmt::format("job {}", job.job)};
   return {node, NodeState::kMissing, "no job reached it"};
-}
-
-/// The last cluster job over `node`; nullptr where none was submitted.
-const SubmittedJob* clusterJobOf(const std::vector<SubmittedJob>& submitted, const std::string& node) {
-  const auto found = std::find_if(submitted.rbegin(), submitted.rend(), [&](const SubmittedJob& job) {
-    return job.kind == JobKind::kCluster &&
-           std::find(job.nodes.begin(), job.nodes.end(), node) != job.nodes.end();
-  });
-  return found == submitted.rend() ? nullptr : &*found;
 }
 
 /// A node of a run that has stages of scope cluster only: no task claims it, its part of the cluster job
 /// leaves its exit code.
-NodeJob inCluster(const RunStore& run, const std::string& node, const std::vector<SubmittedJob>& submitted,
-                  const std::vector<JobInfo>& jobs, const std::set<std::string>& live, const Nodes& known) {
-  const SubmittedJob* cluster = clusterJobOf(submitted, node);
+NodeJob inCluster(const RunStore& run, const std::string& node, const std::vector<JobInfo>& jobs,
+                  const JobIndex& index, const Nodes& known) {
+  const auto cluster = index.cluster.find(node);
   const int own = readExit(run.folder() / kClusterExits / node);
   const int whole = readExit(run.folder() / "cluster.exit");
   if (own >= 0) return {node, stateOfExit(own), fmt::format("exit {}", own)};
-  if (cluster == nullptr) return unclaimed(node, submitted, live, known);
+  if (cluster == index.cluster.end()) return unclaimed(node, index, known);
   for (const JobInfo& job : jobs) {
-    if (job.job != cluster->job) continue;
+    if (job.job != cluster->second) continue;
     const bool running = job.live() && job.state != "PENDING";
     const NodeState state = running      ? NodeState::kRunning
                             : job.live() ? NodeState::kWaiting
@@ -128,7 +133,7 @@ NodeJob inCluster(const RunStore& run, const std::string& node, const std::vecto
             fmt::format("job {} {}{}", job.id, job.live() ? "" : "ended as ", printable(job.state, 40))};
   }
   return {node, NodeState::kLost,
-          fmt::format("job {} is gone{}", cluster->job,
+          fmt::format("job {} is gone{}", cluster->second,
                       whole < 0 ? "" : fmt::format(" (exit {}) and left no exit code of this node", whole))};
 }
 
@@ -136,16 +141,14 @@ NodeJob inCluster(const RunStore& run, const std::string& node, const std::vecto
 
 Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector<SubmittedJob>& submitted,
                                           const std::vector<JobInfo>& jobs, const Nodes& known) {
-  std::set<std::string> live;
-  for (const JobInfo& job : jobs)
-    if (job.live()) live.insert(job.job);
+  const JobIndex index(submitted, jobs);
   std::vector<NodeJob> all;
   for (const std::string& node : run.submission().nodes) {
     const int code = readExit(run.exit(node));
     const std::string number = readClaim(run.claim(node));
     const std::string other = code < 0 ? "" : whatSlurmSays(node, number, code, jobs);
     if (!run.submission().nodeStages)
-      all.push_back(inCluster(run, node, submitted, jobs, live, known));
+      all.push_back(inCluster(run, node, jobs, index, known));
     else if (!other.empty())
       all.push_back({node, NodeState::kFailed, other});
     else if (code >= 0)
@@ -153,10 +156,10 @@ Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector
     else if (!number.empty())
       all.push_back(claimed(node, number, jobs));
     else
-      all.push_back(unclaimed(node, submitted, live, known));
+      all.push_back(unclaimed(node, index, known));
     const bool ended = all.back().state == NodeState::kLost || all.back().state == NodeState::kFailed;
     // To run it again until it passes would be no acceptance.
-    if (ended && (hadFailed(run.nodeFolder(node)) ||
+    if (ended && (hadFailed(run, fmt::format("records/nodes/{}/{}", node, kJournal)) ||
                   (!run.submission().nodeStages && hadFailedInCluster(run, node)))) {
       all.back().state = NodeState::kRejected;
       all.back().detail += ", and something had failed by then";

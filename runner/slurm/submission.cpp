@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <set>
+#include <string_view>
 
 #include "runner/core/text.h"
 #include "runner/system/run_store.h"
@@ -108,9 +110,13 @@ Result<Submission> submissionFromJson(const Json& json, const std::string& path)
                  fmt::format("schema {}, expected {}: another version of muster wrote it", schema, kSchema),
                  path};
   // These become file names and script text, and the file may have been changed.
+  std::set<std::string_view> seen;
   for (const std::string& node : submission.nodes)
-    if (!isPlainName(node))
-      return Error{ErrorCode::kUsage, fmt::format("\"{}\" is not a node name", printable(node, 80)), path};
+    if (!isPlainName(node) || !seen.insert(node).second)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("\"{}\" is {}", printable(node, 80),
+                               isPlainName(node) ? "named twice" : "not a node name"),
+                   path};
   if (!isPlainName(submission.planFile) ||
       (!submission.scenarioFile.empty() && !isPlainName(submission.scenarioFile)) ||
       !isPlainName(submission.id))

@@ -308,7 +308,8 @@ Status checkOwnFile(int fd, const fs::path& path) {
 }  // namespace
 
 Result<fs::path> trustedPath(const fs::path& path, const std::string& kind, Above above) {
-  MUSTER_TRY(const fs::path real, realPath(path, kind));
+  MUSTER_TRY(const fs::path real,
+             above == Above::kAll ? Way(kind, {}, {}, Missing::kRefused).to(path) : realPath(path, kind));
   const fs::path own = real.parent_path();
   MUSTER_TRY(const fs::path program, programFolder(above));
   MUSTER_CHECK_OK(checkAllAbove(own, kind, program, {}));

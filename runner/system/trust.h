@@ -17,7 +17,7 @@ namespace muster {
 /// Which folders above a path are checked with it.
 enum class Above {
   kOthersThanProgram,  ///< not those that also hold this program: who can change them can change the program
-  kAll,
+  kAll,                ///< and those above the links that lead there: what they lead to is acted on
 };
 
 /// The real path of `path`, without symbolic links; refused if anybody but root and this user could change or

@@ -96,6 +96,20 @@ TEST_F(Progress, KeepsTheFailureOfARunThatWasKilled) {
   EXPECT_EQ(nodes[3].state, NodeState::kLost) << "its last line is not whole";
 }
 
+TEST_F(Progress, FollowsNoLinkToAJournal) {
+  const TempDir elsewhere;
+  elsewhere.write("journal.jsonl", "{\"type\":\"interrupted\"}\n");
+  put("claims/n1", "11 2026\n");
+  put("claims/n2", "12 2026\n");
+  put("records/nodes/n2/journal.jsonl", "");
+  const auto folder = folder_.path() / "run" / "records" / "nodes";
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder / "n1");
+  std::filesystem::remove(folder / "n2" / "journal.jsonl");
+  std::filesystem::create_symlink(elsewhere.path() / "journal.jsonl", folder / "n2" / "journal.jsonl");
+  for (const NodeJob& node : read({{JobKind::kArray, "10", 0, {}, 4}}, {}))
+    EXPECT_NE(node.state, NodeState::kRejected) << node.node;
+}
+
 TEST_F(Progress, CallsANodeMissingThatNoJobCanReach) {
   known_["n2"].state = "down*";
   known_.erase("n3");

@@ -516,6 +516,21 @@ TEST(Trust, GivesTheRealPathOfALinkThatOthersCanTurn) {
   EXPECT_EQ(*path, folder.path() / "plan");
 }
 
+/// Who is asked to act on another's folder must not be led to root's.
+TEST(Trust, FollowsNoLinkOfAnotherUserToWhatIsActedOn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const TempDir folder, his;
+  write(folder.path() / "plan", "root's");
+  fs::create_symlink(folder.path(), his.path() / "run");
+  fs::create_symlink(folder.path(), folder.path() / "own");
+  EXPECT_TRUE(trustedPath(folder.path() / "own" / "plan", "plan", Above::kAll).ok());
+  ASSERT_EQ(chown(his.path().c_str(), kStranger, kStranger), 0);
+  for (const char* name : {"run", "run/plan"}) {
+    EXPECT_FALSE(trustedPath(his.path() / name, "plan", Above::kAll).ok()) << name;
+    EXPECT_FALSE(trustedTarget(his.path() / name, "plan", Above::kAll).ok()) << name;
+  }
+}
+
 TEST(Trust, ALinkThatIsTurnedAllTheTimeNeverLeadsToAnothersFile) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
   const TempDir folder, his;
