@@ -145,16 +145,12 @@ Result<Comparison> compareRuns(Store& store, const Run& before, const Run& after
   return out;
 }
 
-Result<bool> measuredAlike(Store& store, const Run& one, const Run& other) {
-  MUSTER_TRY(const auto first, store.pointsOf(one));
-  MUSTER_TRY(const auto second, store.pointsOf(other));
-  std::set<int64_t> figures;
-  for (const Point& point : first) figures.insert(point.figure.number);
-  if (first.empty() || second.empty()) return first.empty() == second.empty();
-  const auto common = std::count_if(second.begin(), second.end(), [&](const Point& point) {
-    return figures.contains(point.figure.number);
-  });
-  return 2 * static_cast<size_t>(common) >= std::min(first.size(), second.size());
+bool measuredAlike(const std::vector<int64_t>& one, const std::vector<int64_t>& other) {
+  if (one.empty() || other.empty()) return one.empty() == other.empty();
+  const std::set<int64_t> figures(one.begin(), one.end());
+  const auto common =
+      std::count_if(other.begin(), other.end(), [&](int64_t figure) { return figures.contains(figure); });
+  return 2 * static_cast<size_t>(common) >= std::min(one.size(), other.size());
 }
 
 }  // namespace muster::history

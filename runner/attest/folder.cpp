@@ -57,8 +57,8 @@ class Walk {
   Result<FolderList> below(int folder) {
     MUSTER_CHECK_OK(visit(folder, "", 0));
     leaveOutWorkingFiles();
-    std::sort(list_.files.begin(), list_.files.end(),
-              [](const auto& a, const auto& b) { return a.name < b.name; });
+    for (auto* part : {&list_.files, &list_.folders})
+      std::sort(part->begin(), part->end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return std::move(list_);
   }
 
@@ -70,6 +70,8 @@ class Walk {
     OpenFolder entries(copy.valid() ? fdopendir(copy.get()) : nullptr);
     if (!entries) return cannotRead(prefix.empty() ? "." : prefix, errno);
     copy.release();
+    FolderFile& own = list_.folders.emplace_back(FolderFile{prefix, 0, {}});
+    if (fstat(folder, &own.seen) != 0) return cannotRead(prefix, errno);
     for (;;) {
       errno = 0;
       const dirent* entry = readdir(entries.get());
@@ -176,13 +178,6 @@ std::string rangeText(const ByteRange& range) {
 
 }  // namespace
 
-bool isNameBelow(const std::string& name) {
-  if (name.empty() || name.find('\0') != std::string::npos) return false;
-  const auto parts = split(name, '/');
-  return std::none_of(parts.begin(), parts.end(),
-                      [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
-}
-
 Result<Folder> Folder::open(const fs::path& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.valid()) return Folder(path, std::move(fd));
@@ -195,20 +190,9 @@ Result<FolderList> Folder::list() const {
 }
 
 Result<Fd> Folder::openFile(const std::string& name) const {
-  if (!isNameBelow(name)) return Error{ErrorCode::kProtocol, "is no name of a file below the folder", name};
-  const std::vector<std::string> parts = split(name, '/');
-  Fd held;
-  int folder = fd_.get();
-  for (size_t i = 0; i + 1 < parts.size(); ++i) {
-    Fd next(openat(folder, parts[i].c_str(), kReadOnly | O_DIRECTORY));
-    if (!next.valid()) return cannotRead(name, errno);
-    held = std::move(next);
-    folder = held.get();
-  }
-  Fd file(openat(folder, parts.back().c_str(), kReadOnly));
+  MUSTER_TRY(Fd file, openBelow(fd_.get(), name));
   struct stat info {};
-  if (!file.valid() || fstat(file.get(), &info) != 0) return cannotRead(name, errno);
-  if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kUsage, "is no regular file", name};
+  if (fstat(file.get(), &info) != 0) return cannotRead(name, errno);
   // Holes that cost their maker nothing could keep whoever reads them busy for years.
   constexpr uint64_t kSmall = 64 << 20, kMostTimes = 1000;
   const auto size = static_cast<uint64_t>(info.st_size);
@@ -228,6 +212,7 @@ Result<std::string> Folder::read(const std::string& name, uint64_t limit) const 
   if (content.size() > limit)
     return Error{ErrorCode::kUsage, fmt::format("is larger than {} bytes, which is the maximum", limit),
                  name};
+  note(name, sha256Hex(content));
   return content;
 }
 
@@ -240,7 +225,21 @@ Result<FileSums> Folder::sums(const std::string& name, uint64_t block, uint64_t 
     blocks.add(piece);
   });
   if (error != 0) return cannotRead(name, error);
-  return FileSums{sha.hex(), blocks.sums()};
+  FileSums sums{sha.hex(), blocks.sums()};
+  if (sums.blocks.bytes < limit) note(name, sums.sha256);  // else of a part, as it may be
+  return sums;
+}
+
+void Folder::note(const std::string& name, const std::string& sha256) const {
+  const std::lock_guard lock(reads_->mutex);
+  const auto [known, isFirst] = reads_->sha256.emplace(name, sha256);
+  if (!isFirst && known->second != sha256) known->second.clear();
+}
+
+std::string Folder::readSha256(const std::string& name) const {
+  const std::lock_guard lock(reads_->mutex);
+  const auto found = reads_->sha256.find(name);
+  return found == reads_->sha256.end() ? "" : found->second;
 }
 
 bool Folder::becomes(const std::string& name, uint64_t at, unsigned char byte,
@@ -288,6 +287,8 @@ std::string Folder::difference(const std::string& name, const FileSums& signedSu
 }
 
 std::string Folder::changedSince(const FolderList& list) const {
+  for (const auto& [name, sha256] : reads_->sha256)
+    if (sha256.empty()) return name;
   const auto now = this->list();
   if (!now.ok()) return now.error().text();
   const auto same = [](const FolderFile& a, const FolderFile& b) {
@@ -297,10 +298,14 @@ std::string Folder::changedSince(const FolderList& list) const {
     };
     return a.name == b.name && key(a.seen) == key(b.seen);
   };
-  const auto [before, after] =
-      std::mismatch(list.files.begin(), list.files.end(), now->files.begin(), now->files.end(), same);
-  if (before != list.files.end()) return before->name;
-  return after != now->files.end() ? after->name : "";
+  // Folders, too: one that was put in another's place and back left its files as they were.
+  for (const auto part : {&FolderList::files, &FolderList::folders}) {
+    const auto &then = list.*part, &found = (*now).*part;
+    const auto [before, after] = std::mismatch(then.begin(), then.end(), found.begin(), found.end(), same);
+    if (before != then.end()) return before->name.empty() ? "the directory" : before->name;
+    if (after != found.end()) return after->name;
+  }
+  return "";
 }
 
 }  // namespace muster::attest

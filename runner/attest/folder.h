@@ -7,6 +7,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,6 +31,7 @@ struct FolderFile {
 
 struct FolderList {
   std::vector<FolderFile> files;     ///< sorted by name; without the envelope and the working files
+  std::vector<FolderFile> folders;   ///< sorted by name, with '/' at its end; "" is the folder itself
   std::vector<std::string> strange;  ///< "NAME is a symbolic link": what is neither a file nor a folder
   std::vector<std::string> working;  ///< what only the run itself needs: .lock, requests/, output/, its keys
 };
@@ -53,7 +57,10 @@ class Folder {
   /// over one byte more at most.
   [[nodiscard]] std::string difference(const std::string& name, const FileSums& signedSums,
                                        const FileSums& found) const;
-  /// The first file that is not any more what it was when it was listed; empty: there is none.
+  /// The SHA-256 of what read() or sums() got of a file; empty: neither did, or not the same each time.
+  [[nodiscard]] std::string readSha256(const std::string& name) const;
+  /// The first file or folder that is not any more what it was when it was listed, or a file of which other
+  /// bytes were read the second time; empty: there is none.
   [[nodiscard]] std::string changedSince(const FolderList& list) const;
 
  private:
@@ -63,11 +70,16 @@ class Folder {
   [[nodiscard]] bool becomes(const std::string& name, uint64_t at, unsigned char byte,
                              const std::string& sha256) const;
 
+  /// What was read so far, from any thread: what is judged must be what is hashed.
+  struct Reads {
+    std::mutex mutex;
+    std::map<std::string, std::string> sha256;  ///< by file; empty: not the same each time
+  };
+  void note(const std::string& name, const std::string& sha256) const;
+
   std::filesystem::path path_;
   Fd fd_;
+  std::unique_ptr<Reads> reads_ = std::make_unique<Reads>();
 };
-
-/// Whether `name` may stand for a file below a folder: parts between '/', none empty, "." or "..", no NUL.
-bool isNameBelow(const std::string& name);
 
 }  // namespace muster::attest

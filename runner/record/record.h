@@ -226,7 +226,8 @@ inline constexpr uint64_t kMaxRecordBytes = 16ull << 20;
 Result<Record> uncheckedRecord(const std::string& text);
 /// Reads a record file of at most 16 MiB and checks it field by field; hostile files give an error, never a
 /// crash.
-Result<Record> readRecord(const std::filesystem::path& path);
+/// `directory`: below which no link is followed on the way to it; empty: links are.
+Result<Record> readRecord(const std::filesystem::path& path, const std::filesystem::path& directory = {});
 /// `text`: of recordText.
 Status writeRecord(const std::string& text, const std::filesystem::path& path);
 

@@ -429,8 +429,11 @@ Result<Record> uncheckedRecord(const std::string& text) {
   return record;
 }
 
-Result<Record> readRecord(const std::filesystem::path& path) {
-  MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
+Result<Record> readRecord(const std::filesystem::path& path, const std::filesystem::path& directory) {
+  MUSTER_TRY(const std::string text,
+             directory.empty()
+                 ? readFile(path, kMaxRecordBytes)
+                 : readFileBelow(directory, path.lexically_relative(directory).string(), kMaxRecordBytes));
   return checked(uncheckedRecord(text)).context("reading record " + path.string());
 }
 

@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
 
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/system/trust.h"
 
@@ -133,6 +135,25 @@ Status expectRegular(const struct stat& info, const fs::path& path) {
   return Error{ErrorCode::kUsage, fmt::format("is {}; expected a regular file", kind), path.string()};
 }
 
+/// The whole of an open file; `path` is for errors.
+Result<std::string> contentOf(int fd, const fs::path& path, uint64_t limit) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return readError(path, errno);
+  MUSTER_CHECK_OK(expectRegular(info, path));
+  if (static_cast<uint64_t>(info.st_size) > limit) return tooLarge(path, limit);
+  std::string content;
+  content.reserve(static_cast<size_t>(info.st_size));
+  std::vector<char> buffer(size_t{64} * 1024);
+  for (;;) {  // to the end, whatever fstat said: files of /proc and /sys lie about their size
+    const ssize_t n = read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return readError(path, errno);
+    if (n == 0) return content;
+    if (content.size() + static_cast<size_t>(n) > limit) return tooLarge(path, limit);
+    content.append(buffer.data(), static_cast<size_t>(n));
+  }
+}
+
 }  // namespace
 
 void Fd::reset(int fd) {
@@ -150,21 +171,42 @@ Result<std::string> readFile(const fs::path& path, uint64_t limit) {
       MUSTER_CHECK_OK(expectRegular(info, path));  // a socket
     return readError(path, error);
   }
-  if (fstat(fd.get(), &info) != 0) return readError(path, errno);
-  MUSTER_CHECK_OK(expectRegular(info, path));
-  if (static_cast<uint64_t>(info.st_size) > limit) return tooLarge(path, limit);
+  return contentOf(fd.get(), path, limit);
+}
 
-  std::string content;
-  content.reserve(static_cast<size_t>(info.st_size));
-  std::vector<char> buffer(size_t{64} * 1024);
-  for (;;) {  // to the end, whatever fstat said: files of /proc and /sys lie about their size
-    const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return readError(path, errno);
-    if (n == 0) return content;
-    if (content.size() + static_cast<size_t>(n) > limit) return tooLarge(path, limit);
-    content.append(buffer.data(), static_cast<size_t>(n));
+bool isNameBelow(std::string_view name) {
+  if (name.empty() || name.find('\0') != std::string_view::npos) return false;
+  const auto parts = split(std::string(name), '/');
+  return std::none_of(parts.begin(), parts.end(),
+                      [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
+}
+
+Result<Fd> openBelow(int folder, const std::string& name) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  if (!isNameBelow(name)) return Error{ErrorCode::kProtocol, "is no name of a file below the folder", name};
+  const std::vector<std::string> parts = split(name, '/');
+  Fd held;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    Fd next(openat(folder, parts[i].c_str(), kFlags | O_DIRECTORY));
+    if (!next.valid() && errno == ENOTDIR)  // so the kernel says of a link, too
+      return Error{ErrorCode::kUsage, "cannot read it: " + errnoText(ENOTDIR), name};
+    if (!next.valid()) return readError(name, errno);
+    held = std::move(next);
+    folder = held.get();
   }
+  Fd file(openat(folder, parts.back().c_str(), kFlags));
+  struct stat info {};
+  if (!file.valid() || fstat(file.get(), &info) != 0) return readError(name, errno);
+  MUSTER_CHECK_OK(expectRegular(info, name));
+  return file;
+}
+
+Result<std::string> readFileBelow(const fs::path& folder, const std::string& name, uint64_t limit) {
+  const Fd at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!at.valid()) return readError(folder, errno);
+  const auto file = openBelow(at.get(), name);
+  if (!file.ok()) return Result<std::string>(file.error()).context("in " + folder.string());
+  return contentOf(file->get(), folder / name, limit);
 }
 
 Status writeFileAtomically(const fs::path& path, std::string_view content, Durable durable) {

@@ -40,6 +40,17 @@ class Fd {
 /// directory, a device or pipe, unreadable, larger than the limit.
 Result<std::string> readFile(const std::filesystem::path& path, uint64_t limit = 64ull << 20);
 
+/// Whether `name` may stand for a file below a folder: parts between '/', none empty, "." or "..", no NUL.
+bool isNameBelow(std::string_view name);
+
+/// Opens a regular file below an open folder for reading. No part of `name` may be a link, which whoever can
+/// write there could turn to what only the caller can read.
+Result<Fd> openBelow(int folder, const std::string& name);
+
+/// readFile() of a file below `folder`, opened by openBelow().
+Result<std::string> readFileBelow(const std::filesystem::path& folder, const std::string& name,
+                                  uint64_t limit);
+
 /// Whether a file must outlive a power cut from the moment it is written: yes for what nothing else could
 /// bring back.
 enum class Durable { kNo, kYes };

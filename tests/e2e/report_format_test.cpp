@@ -212,6 +212,22 @@ TEST(Redact, ItsCopiesCountNeitherAsMachinesNorAsForgeries) {
   EXPECT_NE(kept.err.find("it is redacted"), std::string::npos) << kept.err;
 }
 
+/// A directory that was received may lead to what its sender cannot read.
+TEST(Redact, FollowsNoLinkOutOfADirectory) {
+  fs::copy(fs::path(recordOf(1)).parent_path(), in("sent/n1"), fs::copy_options::recursive);
+  fs::create_directories(in("sent/n0"));
+  fs::create_symlink(recordOf(0), in("sent/n0/record.json"));
+  const auto made = runMuster({"redact", in("sent"), "--out", in("sent-red"), "--map", in("sent.map")});
+  EXPECT_EQ(made.exitCode, 2);
+  EXPECT_NE(made.err.find("n0/record.json: cannot read it: Too many levels of symbolic links"),
+            std::string::npos)
+      << made.err;
+  EXPECT_FALSE(fs::exists(in("sent-red")));
+  EXPECT_EQ(runMuster({"report", in("sent"), "--format", "csv", "--out", in("sent.csv")}).exitCode, 2);
+  EXPECT_FALSE(fs::exists(in("sent.csv")));
+  EXPECT_EQ(runMuster({"report", in("sent/n0/record.json")}).exitCode, 0) << "a link that a person named";
+}
+
 TEST(Redact, KeepsTheMapApart) {
   const auto inside = runMuster({"redact", recordOf(0), "--out", in("r1"), "--map", in("r1/who.map")});
   EXPECT_EQ(inside.exitCode, 2);
@@ -391,7 +407,16 @@ TEST(Rma, CollectsWhatConcernsTheDevice) {
   for (const char* gpu : {",gpu0,", ",gpu5,"})
     for (const char* file : {"rma/samples.csv", "rma/telemetry.csv"})
       EXPECT_NE(readWhole(in(file)).find(gpu), std::string::npos) << gpu << " in " << file;
-  EXPECT_FALSE(fs::is_empty(in("rma/artifacts")));
+  ASSERT_FALSE(fs::is_empty(in("rma/artifacts")));
+  // What its sender cannot read goes to no vendor, even if its digest is known.
+  const fs::path run = fs::path(recordOf(2)).parent_path();
+  fs::copy(run, in("led"), fs::copy_options::recursive);
+  fs::remove_all(in("led/artifacts"));
+  fs::create_directory_symlink(run / "artifacts", in("led/artifacts"));
+  const auto led = runMuster({"rma", in("led/record.json"), "--device", "gpu5", "--out", in("rma-led")});
+  EXPECT_EQ(led.exitCode, 0) << led.err;
+  EXPECT_NE(led.out.find("not copied: artifacts/"), std::string::npos) << led.out;
+  EXPECT_FALSE(fs::exists(in("rma-led/artifacts")));
   ASSERT_EQ(runMuster({"rma", recordOf(2), "--device", "gpu1", "--out", in("rma1")}).exitCode, 0);
   EXPECT_TRUE(readWhole(in("rma1/findings.md")).starts_with("**No check of gpu1 failed.**"));
   EXPECT_EQ(runMuster({"rma", recordOf(2), "--device", "gpu9", "--out", in("rma9")}).exitCode, 2);

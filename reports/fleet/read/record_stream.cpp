@@ -26,8 +26,10 @@ constexpr int kDeepestFolder = 16;
 constexpr size_t kQuarantinePathBytes = 300;
 constexpr size_t kQuarantineReasonBytes = 400;
 
-Error unreadable(const fs::path& folder, const std::error_code& error) {
-  return {ErrorCode::kIo, "cannot read this folder: " + error.message(), folder.string()};
+/// A folder that went while its parent was read holds nothing: whoever owns it must not end the whole search.
+Status unreadable(const fs::path& folder, int depth, const std::error_code& error) {
+  if (depth > 0 && error == std::errc::no_such_file_or_directory) return {};
+  return Error{ErrorCode::kIo, "cannot read this folder: " + error.message(), folder.string()};
 }
 
 template <typename Names>
@@ -58,9 +60,9 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& fou
   }
   if (insideRun && !found.insideRuns) return {};
   fs::directory_iterator entries(folder, error);
-  if (error) return unreadable(folder, error);
+  if (error) return unreadable(folder, depth, error);
   for (; entries != fs::directory_iterator(); entries.increment(error)) {
-    if (error) return unreadable(folder, error);
+    if (error) return unreadable(folder, depth, error);
     const std::string name = entries->path().filename().string();
     const fs::file_status status = entries->symlink_status(error);
     if (name.starts_with(".") || fs::is_symlink(status)) continue;
@@ -71,7 +73,7 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& fou
       found.records.push_back(entries->path().string());
     }
   }
-  return error ? Status(unreadable(folder, error)) : Status();
+  return error ? unreadable(folder, depth, error) : Status();
 }
 
 /// What became of one file.

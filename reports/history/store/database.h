@@ -34,7 +34,8 @@ class Statement {
   void reset();
 
   /// Values of the present row; of NULL 0 and nothing. So is a value of another type than the one asked for,
-  /// and the next row() says that the file is damaged: SQLite keeps any type in any column, and would convert.
+  /// and the next row() says that the file is damaged: SQLite keeps any type in any column, and would
+  /// convert.
   [[nodiscard]] int64_t integer(int column) const;
   [[nodiscard]] double number(int column) const;
   [[nodiscard]] std::string text(int column) const;

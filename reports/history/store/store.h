@@ -110,6 +110,11 @@ class Store {
   Result<std::vector<Device>> devices(const Run& run);
   /// The figures of a run by stage, case, metric, labels and device. All runs of many: series_reader.h.
   Result<std::vector<Point>> pointsOf(const Run& run);
+  /// The number of the list of figures and places that the run's values belong to, which runs share; 0: it
+  /// has none.
+  Result<int64_t> layoutOf(const Run& run);
+  /// The numbers of the figures in a layout, one for each place; none in layout 0.
+  Result<std::vector<int64_t>> figuresIn(int64_t layout);
   Result<std::vector<KeptFact>> facts(const Run& run);
   Result<std::vector<KeptDeviation>> deviations(const Run& run);
   /// Every run, in the order of their numbers.

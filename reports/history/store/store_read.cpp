@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -162,6 +163,22 @@ Result<std::vector<Point>> Store::pointsOf(const Run& run) {
     return key(a) < key(b);
   });
   return points;
+}
+
+Result<int64_t> Store::layoutOf(const Run& run) {
+  MUSTER_TRY(Statement select, database_.prepare("SELECT layout FROM figures WHERE run = ?"));
+  MUSTER_TRY(const bool found, select.bind(run.number).row());
+  return found ? select.integer(0) : 0;
+}
+
+Result<std::vector<int64_t>> Store::figuresIn(int64_t layout) {
+  MUSTER_TRY(Statement select, database_.prepare("SELECT places FROM layout WHERE number = ?"));
+  MUSTER_TRY(const bool found, select.bind(layout).row());
+  std::vector<int64_t> figures;
+  if (!found) return figures;
+  MUSTER_TRY(const auto places, unpackLayout(select.blob(0), std::numeric_limits<int>::max()));
+  for (const FigurePlace& place : places) figures.push_back(place.key);
+  return figures;
 }
 
 Result<std::vector<KeptFact>> Store::facts(const Run& run) {

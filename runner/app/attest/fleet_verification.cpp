@@ -35,7 +35,7 @@ std::optional<std::string> recordsFolder(const std::string& prefix, const std::s
   if (at.empty()) return std::nullopt;
   const std::string folder = (std::filesystem::path(prefix) / at / "").lexically_normal().generic_string();
   if (folder == ".") return "";
-  if (!attest::isNameBelow(folder.substr(0, folder.size() - 1))) return std::nullopt;
+  if (!isNameBelow(folder.substr(0, folder.size() - 1))) return std::nullopt;
   return folder;
 }
 
@@ -58,8 +58,9 @@ class FleetVerification {
     const std::optional<std::string> records = recordsFolder(prefix_, at);
     if (!records) return leaveOpen("its records are not in this directory");
     witnessed_ = inputs->witnessed;
-    auto judged = judgeRecords(*std::move(inputs), tools_.folder.path() / prefix_ / at, {});
-    const bool same = judged.ok() && compare(*kept, *judged, at);
+    const std::filesystem::path folder = tools_.folder.path() / *records;
+    auto judged = judgeRecords(*std::move(inputs), folder, {});
+    const bool same = judged.ok() && compare(*kept, *judged, at, folder);
     if (witnessed_ && !same) {
       joinAll(*records, result);
       return leaveOpen("Slurm or a record key decided which records count, and neither is at hand");
@@ -75,6 +76,9 @@ class FleetVerification {
   void join(const JudgedFleet& judged, const std::string& folder, FolderResult& result) {
     for (const fleet::NodeSummary& node : judged.records.nodes) {
       const std::string path = folder + node.path;
+      if (const std::string verified = tools_.folder.readSha256(path);
+          !verified.empty() && verified != node.sha256)
+        leaveOpen(path + " was changed while it was verified: verify again");
       if (std::none_of(result.verified.begin(), result.verified.end(),
                        [&](const VerifiedResult& one) { return one.path == path; }))
         out_.refute(VerifyCheck::kFleet,
@@ -160,13 +164,13 @@ class FleetVerification {
   }
 
   /// Whether the fleet's files come from these records, read without Slurm or a key.
-  bool compare(const std::string& kept, JudgedFleet& judged, const std::string& recordsAt) {
+  bool compare(const std::string& kept, JudgedFleet& judged, const std::string& recordsAt,
+               const std::filesystem::path& records) {
     interrupted_ = !judged.records.interruptedRuns.empty();
     auto document = documentsIn(tools_, prefix_);
     if (!document.ok()) return refuted(VerifyCheck::kReports, document.error());
     fleet::PageExtras extras{recordsAt, *std::move(document), {}};
     if (extras.document.requirements) {
-      const auto records = tools_.folder.path() / prefix_ / recordsAt;
       auto clauses = applyRequirements(*extras.document.requirements, records, judged);
       if (!clauses.ok()) return refuted(VerifyCheck::kFleet, clauses.error());
       extras.clauses = *std::move(clauses);
@@ -238,7 +242,8 @@ void verifyIdentities(const VerifyTools& tools, const FolderResult& result, Veri
   }
   if (parts < 2) return;
   const auto read = [&](fleet::RecordReader& reader, size_t i) {
-    return reader.read(tools.folder.path() / paths[i]);
+    const auto text = tools.folder.read(paths[i], kMaxRecordBytes);
+    return text.ok() ? reader.parse(*text) : Result<fleet::NodeSummary>(text.error());
   };
   const auto records =
       fleet::readEach({paths.size(), read, [&](size_t i) { return paths[i]; }}, fleet::readerThreads());

@@ -30,9 +30,14 @@ using Runs = std::map<std::string, std::vector<history::Run>>;
 /// The one of `runs` that measured the same as `run`, or a null pointer.
 Result<history::Run*> findAlike(history::Store& store, std::vector<history::Run>& runs,
                                 const history::Run& run) {
+  const auto figuresOf = [&](const history::Run& one) -> Result<std::vector<int64_t>> {
+    MUSTER_TRY(const int64_t layout, store.layoutOf(one));
+    return store.figuresIn(layout);
+  };
+  MUSTER_TRY(const auto figures, figuresOf(run));
   for (history::Run& one : runs) {
-    MUSTER_TRY(const bool alike, history::measuredAlike(store, one, run));
-    if (alike) return &one;
+    MUSTER_TRY(const auto others, figuresOf(one));
+    if (history::measuredAlike(others, figures)) return &one;
   }
   return nullptr;
 }
@@ -54,8 +59,9 @@ Status dropOldEmpty(history::Store& store, std::vector<history::Run>& runs) {
 Result<Runs> readInto(history::Store& store, const fs::path& path) {
   MUSTER_TRY(const auto files, recordFilesAt(path));
   Runs runs;
-  for (const fs::path& file : files) {
-    MUSTER_TRY(const Record record, soundRecordAt(file));
+  for (const RecordFile& one : files) {
+    const fs::path& file = one.path;
+    MUSTER_TRY(const Record record, soundRecordAt(one));
     fleet::FleetNames names;
     fleet::RecordReader reader(names);
     reader.keepSpreads();

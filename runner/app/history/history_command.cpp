@@ -66,9 +66,9 @@ Result<bool> addFleet(history::Store& store, const fs::path& folder,
 }
 
 /// What the fleet's reader, which read it as `node`, cannot see of a record.
-Status checkKept(const fs::path& path, const fleet::NodeSummary& node) {
-  MUSTER_TRY(const Record record, soundRecordAt(path));
-  return checkUnchanged(record, node.sha256, path);
+Status checkKept(const RecordFile& file, const fleet::NodeSummary& node) {
+  MUSTER_TRY(const Record record, soundRecordAt(file));
+  return checkUnchanged(record, node.sha256, file.path);
 }
 
 /// Why a run's date may be wrong: it is ahead of this machine's, or a day older than a run of the node that
@@ -93,9 +93,12 @@ Result<int> add(const HistoryOptions& options) {
   std::string firstOdd;
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto records, recordFilesAt(given));
-    MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(records, options.unconfirmed));
+    std::vector<fs::path> paths;
+    for (const RecordFile& file : records) paths.push_back(file.path);
+    MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(paths, options.unconfirmed));
     std::map<std::string, AddedRecord> added;
-    for (const fs::path& path : records) {
+    for (const RecordFile& file : records) {
+      const fs::path& path = file.path;
       // Names of its own: a record is read, kept and forgotten, so memory does not grow with their number.
       fleet::FleetNames names;
       fleet::RecordReader reader(names);
@@ -103,7 +106,7 @@ Result<int> add(const HistoryOptions& options) {
       auto node = slurm.read(reader, path);
       if (node.ok() && !node->partial.empty())
         node = Error{ErrorCode::kUsage, "it is no run of the whole plan: " + node->partial, ""};
-      const Status whole = node.ok() ? checkKept(path, *node) : Status(node.error());
+      const Status whole = node.ok() ? checkKept(file, *node) : Status(node.error());
       if (!whole.ok()) {
         ++bad;
         printError(fmt::format("{}: not added: {}", printable(path.string()), whole.error().message));
@@ -255,12 +258,18 @@ Result<int> trend(const HistoryOptions& options) {
 /// nothing.
 Result<history::Run> lastAccepted(history::Store& store, const history::Run& run) {
   MUSTER_TRY(const auto earlier, store.acceptedBefore(run.node, run.started, run.simulated));
+  MUSTER_TRY(const int64_t own, store.layoutOf(run));
+  MUSTER_TRY(const auto figures, store.figuresIn(own));
+  std::map<int64_t, bool> alike;  // by layout, which most runs share
   for (const history::Run& accepted : earlier) {
-    MUSTER_TRY(const bool alike, history::measuredAlike(store, accepted, run));
-    if (alike) return accepted;
+    MUSTER_TRY(const int64_t layout, store.layoutOf(accepted));
+    if (!alike.contains(layout)) {
+      MUSTER_TRY(const auto others, store.figuresIn(layout));
+      alike[layout] = history::measuredAlike(others, figures);
+    }
+    if (alike[layout]) return accepted;
   }
-  MUSTER_TRY(const auto points, store.pointsOf(run));
-  if (points.empty() && !earlier.empty()) return earlier.front();
+  if (figures.empty() && !earlier.empty()) return earlier.front();
   return Error{ErrorCode::kNotFound,
                fmt::format("history has no accepted run of {} before {}{}", printable(run.node, 80),
                            formatUtc(run.started), earlier.empty() ? "" : " that measured the same"),

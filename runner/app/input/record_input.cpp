@@ -65,13 +65,14 @@ Status checkStages(const Record& record) {
       "record"};
 }
 
-Result<Record> recordAt(const fs::path& path) {
+Result<Record> recordAt(const RecordFile& file) {
+  const fs::path& path = file.path;
   std::error_code error;
   if (fs::is_directory(path, error) && fs::exists(path / "record.json", error))
     return Error{ErrorCode::kUsage,
                  fmt::format("is a directory; give its record, {}", (path / "record.json").string()),
                  path.string()};
-  MUSTER_TRY(Record record, readRecord(path));
+  MUSTER_TRY(Record record, readRecord(path, file.directory));
   if (Status whole = checkStages(record); !whole.ok())
     return std::move(whole).error().context("reading record " + path.string());
   return record;
@@ -83,15 +84,15 @@ Result<std::string> unsoundness(const Record& record) {
   return differenceBetween(record, again);
 }
 
-Result<Record> soundRecordAt(const fs::path& path) {
-  MUSTER_TRY(Record record, recordAt(path));
+Result<Record> soundRecordAt(const RecordFile& file) {
+  MUSTER_TRY(Record record, recordAt(file));
   MUSTER_TRY(const std::string difference, unsoundness(record));
   if (difference.empty()) return record;
   return Error{ErrorCode::kUsage,
                fmt::format("its check results do not match its samples: {}; the file was edited or "
                            "truncated: use the original record written by `muster run`",
                            difference),
-               path.string()};
+               file.path.string()};
 }
 
 Status checkUnchanged(const Record& record, const std::string& sha256, const fs::path& path) {
@@ -99,12 +100,14 @@ Status checkUnchanged(const Record& record, const std::string& sha256, const fs:
   return Error{ErrorCode::kUsage, "this record was modified while being read", path.string()};
 }
 
-Result<std::vector<fs::path>> recordFilesAt(const fs::path& path) {
+Result<std::vector<RecordFile>> recordFilesAt(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return std::vector<fs::path>{path};
-  MUSTER_TRY(auto records, fleet::findRecords(path));
+  if (!fs::is_directory(path, error)) return std::vector<RecordFile>{path};
+  MUSTER_TRY(const auto records, fleet::findRecords(path));
   if (records.empty()) return Error{ErrorCode::kUsage, "no record.json in this directory", path.string()};
-  return records;
+  std::vector<RecordFile> files;
+  for (const fs::path& record : records) files.emplace_back(record, path);
+  return files;
 }
 
 namespace {

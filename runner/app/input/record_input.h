@@ -12,22 +12,34 @@ namespace muster {
 /// kUsage where a stage of the record's plan is missing, or one that its plan does not have is there.
 Status checkStages(const Record& record);
 
+/// A record's file: one that a person named, or one found in a directory that they named, which may be
+/// somebody else's: below it no link is followed.
+struct RecordFile {
+  RecordFile(std::filesystem::path named)
+      : path(std::move(named)) {}  // NOLINT: a path is a file that was named
+  RecordFile(std::filesystem::path found, std::filesystem::path in)
+      : path(std::move(found)), directory(std::move(in)) {}
+
+  std::filesystem::path path;
+  std::filesystem::path directory;  ///< in which it was found; empty: it was named
+};
+
 /// A record that a person named; of a run's folder the file in it is named to them. kUsage where a stage of
 /// its plan is missing.
-Result<Record> recordAt(const std::filesystem::path& path);
+Result<Record> recordAt(const RecordFile& file);
 
 /// How the outcomes of a stage or the acceptance in a record differ from what its samples come to when they
 /// are judged again; empty: they are the same. Errors: it cannot be judged again.
 Result<std::string> unsoundness(const Record& record);
 
 /// A record as recordAt() reads it, and its verdicts are what its samples come to: else kUsage.
-Result<Record> soundRecordAt(const std::filesystem::path& path);
+Result<Record> soundRecordAt(const RecordFile& file);
 
 /// kUsage where the file at `path` was another one when its digest was `sha256`.
 Status checkUnchanged(const Record& record, const std::string& sha256, const std::filesystem::path& path);
 
 /// The record files of a run folder or a folder of runs, or the file itself.
-Result<std::vector<std::filesystem::path>> recordFilesAt(const std::filesystem::path& path);
+Result<std::vector<RecordFile>> recordFilesAt(const std::filesystem::path& path);
 
 /// Moves the records that lack a stage of their plan to the quarantined. Lua plans are programs: once they
 /// took `planSeconds` of CPU time together, the records of the other plans are set aside too. The plan with

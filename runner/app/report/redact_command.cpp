@@ -72,14 +72,14 @@ std::set<Secret> rulesOf(const RedactOptions& options) {
 
 /// A record whose names are collected.
 struct Collected {
-  fs::path file;
+  RecordFile file;
   std::string sha256;
 };
 
 Result<Record> redacted(const Collected& collected, const Redaction& redaction) {
   MUSTER_TRY(const Record record, soundRecordAt(collected.file));
-  MUSTER_CHECK_OK(checkUnchanged(record, collected.sha256, collected.file));
-  return redaction.apply(record, record.fileSha256).context("redacting " + collected.file.string());
+  MUSTER_CHECK_OK(checkUnchanged(record, collected.sha256, collected.file.path));
+  return redaction.apply(record, record.fileSha256).context("redacting " + collected.file.path.string());
 }
 
 /// Whether a redacted record can be given away: it says the same as before under a name that a directory may
@@ -113,13 +113,13 @@ Status write(const Record& record, size_t number, const fs::path& folder, const 
 
 /// The records, and all names that stand in any of them.
 Result<std::vector<Collected>> collect(const RedactOptions& options, Redaction& redaction) {
-  std::vector<fs::path> files;
+  std::vector<RecordFile> files;
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto found, recordFilesAt(given));
     files.insert(files.end(), found.begin(), found.end());
   }
   std::vector<Collected> all;
-  for (const fs::path& file : files) {
+  for (const RecordFile& file : files) {
     MUSTER_TRY(const Record record, recordAt(file));
     redaction.collect(record);
     all.push_back({file, record.fileSha256});
@@ -128,7 +128,7 @@ Result<std::vector<Collected>> collect(const RedactOptions& options, Redaction& 
   MUSTER_CHECK_OK(redaction.name());
   for (const Collected& one : all) {  // nothing is written if one of them cannot be redacted
     MUSTER_TRY(const Record record, redacted(one, redaction));
-    MUSTER_CHECK_OK(checkRedacted(record, one.file));
+    MUSTER_CHECK_OK(checkRedacted(record, one.file.path));
   }
   return all;
 }

@@ -40,8 +40,8 @@ Status put(const std::string& text, const fs::path& out) {
   return {};
 }
 
-Result<std::vector<fs::path>> filesOf(const ReportOptions& options) {
-  std::vector<fs::path> files;
+Result<std::vector<RecordFile>> filesOf(const ReportOptions& options) {
+  std::vector<RecordFile> files;
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto found, recordFilesAt(given));
     files.insert(files.end(), found.begin(), found.end());
@@ -62,19 +62,20 @@ Result<std::optional<Requirements>> requirementsOf(const ReportOptions& options,
 }
 
 /// Renders one record after another and gives each text with its node's name; returns the worst exit code.
-Result<int> renderEach(const Format& format, const ReportOptions& options, const std::vector<fs::path>& files,
+Result<int> renderEach(const Format& format, const ReportOptions& options,
+                       const std::vector<RecordFile>& files,
                        const std::function<Status(const std::string& node, std::string text)>& take) {
   int exitCode = kExitAccepted;
   std::set<std::string> nodes;
-  for (const fs::path& file : files) {
-    MUSTER_TRY(const auto requirements, requirementsOf(options, file));
+  for (const RecordFile& file : files) {
+    MUSTER_TRY(const auto requirements, requirementsOf(options, file.path));
     MUSTER_TRY(Record original, soundRecordAt(file));
     const Record record = underRequirements(std::move(original), requirements);
     if (!nodes.insert(record.node).second && format.onePerNode)
       return Error{ErrorCode::kUsage,
                    fmt::format("is a second record of node {}; --format {} takes one record of each node",
                                printable(record.node, 80), format.name),
-                   file.string()};
+                   file.path.string()};
     exitCode = worstExit(exitCode, record.exitCode);
     MUSTER_CHECK_OK(take(record.node, format.render(record)));
   }
@@ -83,7 +84,7 @@ Result<int> renderEach(const Format& format, const ReportOptions& options, const
 
 /// A file for each record.
 Result<int> reportEach(const Format& format, const ReportOptions& options,
-                       const std::vector<fs::path>& files) {
+                       const std::vector<RecordFile>& files) {
   if (options.out.empty())
     return Error{
         ErrorCode::kUsage,
@@ -99,7 +100,7 @@ Result<int> reportEach(const Format& format, const ReportOptions& options,
 }
 
 Result<int> reportAs(const Format& format, const ReportOptions& options) {
-  MUSTER_TRY(const std::vector<fs::path> files, filesOf(options));
+  MUSTER_TRY(const std::vector<RecordFile> files, filesOf(options));
   std::error_code error;
   const bool alone = files.size() == 1 && !fs::is_directory(options.out, error);
   if (format.merge == nullptr && !alone) return reportEach(format, options, files);

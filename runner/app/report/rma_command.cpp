@@ -39,7 +39,7 @@ Result<std::vector<std::string>> copyArtifacts(const Record& record, const std::
     if (stages.count(stage.name) == 0) continue;
     for (const ArtifactRecord& artifact : stage.artifacts) {
       if (!seen.insert(artifact.path).second) continue;
-      const auto text = readFile(from / artifact.path, kMostArtifactBytes);
+      const auto text = readFileBelow(from, artifact.path, kMostArtifactBytes);
       if (!text.ok() || sha256Hex(*text) != artifact.sha256) {
         missing.push_back(artifact.path);
         continue;
@@ -65,7 +65,8 @@ Result<int> rmaCommand(const RmaOptions& options) {
   for (const BundleFile& file : rmaBundle(record, options.device, record.fileSha256))
     MUSTER_CHECK_OK(writeFileAtomically(out / file.name, file.text, Durable::kNo));
   const std::set<std::string> stages = stagesAbout(record, options.device);
-  MUSTER_TRY(const auto missing, copyArtifacts(record, stages, options.record.parent_path(), out));
+  const fs::path run = options.record.has_parent_path() ? options.record.parent_path() : fs::path(".");
+  MUSTER_TRY(const auto missing, copyArtifacts(record, stages, run, out));
   for (const std::string& path : missing)
     printText("not copied: {} is missing beside the record, or was changed\n", path);
   printText("{}{}: {}\n", record.simulated ? "SIMULATED " : "", deviceOf(record, options.device).text(),

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <random>
 
@@ -117,7 +118,7 @@ TEST_F(SignedFolder, WaitsForNoPipeAndReadsNoEndlessFile) {
   fs::remove(dir_.path() / "empty");
   ASSERT_EQ(mkfifo((dir_.path() / "empty").c_str(), 0600), 0);
   fs::resize_file(dir_.path() / "report.html", 1ull << 42);  // four terabytes of nothing
-  EXPECT_THAT(differences(), ElementsAre(HasSubstr("empty: is no regular file"),
+  EXPECT_THAT(differences(), ElementsAre(HasSubstr("empty: is a pipe; expected a regular file"),
                                          HasSubstr("report.html: has 4398046511104 bytes, of which")));
 }
 
@@ -136,6 +137,32 @@ TEST_F(SignedFolder, TellsThatItChangesMeanwhile) {
   EXPECT_EQ(now.changedSince(list), "");
   std::ofstream(dir_.path() / "empty") << "no more";
   EXPECT_EQ(now.changedSince(list), "empty");
+}
+
+/// Its owner puts another folder there while it is judged, and the signed one back before the files are
+/// looked at again: no file has changed.
+TEST_F(SignedFolder, TellsThatAFolderWasExchangedAndPutBack) {
+  const testing::TempDir other;
+  other.write("a:b/data.bin", "forged");
+  const auto exchange = [&] {
+    return renameat2(AT_FDCWD, (dir_.path() / "artifacts").c_str(), AT_FDCWD, other.path().c_str(),
+                     RENAME_EXCHANGE);
+  };
+  usleep(20'000);  // times of files go in steps of some milliseconds
+  const Folder now = folder();
+  const FolderList list = *now.list();
+  ASSERT_EQ(exchange(), 0);
+  ASSERT_EQ(exchange(), 0);
+  EXPECT_EQ(now.changedSince(list), "the directory");
+  // Whatever a file system keeps of it: what was read must be what was hashed.
+  ASSERT_EQ(exchange(), 0);
+  const Folder again = folder();
+  ASSERT_EQ(*again.read("artifacts/a:b/data.bin", 100), "forged");
+  EXPECT_EQ(again.readSha256("artifacts/a:b/data.bin"), sha256Hex("forged"));
+  ASSERT_EQ(exchange(), 0);
+  EXPECT_THAT(fileDifferences(statement_, again, *again.list()), IsEmpty());
+  EXPECT_EQ(again.readSha256("artifacts/a:b/data.bin"), "");
+  EXPECT_EQ(again.changedSince(*again.list()), "artifacts/a:b/data.bin");
 }
 
 TEST_F(SignedFolder, LeavesOutWorkingFilesOfARunAlone) {

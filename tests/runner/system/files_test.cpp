@@ -75,6 +75,25 @@ TEST(ReadFile, DoesNotWaitForTheWriterOfAPipe) {
   EXPECT_THAT(readFile(dir.path() / "socket").error().text(), HasSubstr("is a socket"));
 }
 
+TEST(ReadFileBelow, FollowsNoLinkOnTheWay) {
+  const TempDir folder, elsewhere;
+  folder.write("a/b/file", "own");
+  elsewhere.write("b/file", "another's");
+  EXPECT_EQ(*readFileBelow(folder.path(), "a/b/file", 10), "own");
+  fs::create_symlink(elsewhere.path() / "b" / "file", folder.path() / "a" / "b" / "link");
+  fs::create_symlink(elsewhere.path(), folder.path() / "way");
+  for (const char* name : {"a/b/link", "way/b/file"}) {
+    const auto read = readFileBelow(folder.path(), name, 10);
+    ASSERT_FALSE(read.ok()) << name;
+    EXPECT_EQ(read.error().code, ErrorCode::kUsage) << read.error().text();
+  }
+  for (const char* name : {"", "/", "../file", "a/../a/b/file", "a//b/file", "./a/b/file", "a/b/"})
+    EXPECT_EQ(readFileBelow(folder.path(), name, 10).error().code, ErrorCode::kProtocol) << name;
+  EXPECT_EQ(readFileBelow(folder.path(), "a/b/none", 10).error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(readFileBelow(folder.path(), "a/b", 10).error().text(), HasSubstr("is a folder"));
+  EXPECT_THAT(readFileBelow(folder.path(), "a/b/file", 2).error().text(), HasSubstr("is larger than"));
+}
+
 TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
   for (const Durable durable : {Durable::kNo, Durable::kYes}) {
     const TempDir dir;
