@@ -3,12 +3,12 @@
 #include "runner/slurm/progress.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
@@ -21,7 +21,16 @@ namespace {
 constexpr const char* kClusterExits = "cluster_exits";
 
 constexpr const char* kJournal = "journal.jsonl";
-constexpr uint64_t kMostJournal = 32ull << 20;  ///< twice as much as a record
+constexpr uint64_t kMostJournal = 16ull << 20;  ///< as much as a record
+// What lines of a journal begin with, and what those say that are looked at: most are not worth their
+// parsing.
+constexpr std::string_view kInterrupted = R"({"type":"interrupted")", kStage = R"({"type":"stage")";
+constexpr std::string_view kFailed = R"("outcome":"fail")", kFlaky = R"("outcome":"flaky")";
+
+bool isAnyIn(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
 
 /// What a claim means while there is no exit code yet. A claim holds SLURM_JOB_ID, which is
 /// JobInfo::number.
@@ -54,17 +63,17 @@ std::string whatSlurmSays(const std::string& node, const std::string& number, in
 bool hadFailed(const RunStore& run, const std::string& name) {
   const auto journal = readFileBelow(run.folder(), name, kMostJournal);
   if (!journal.ok()) return false;
-  simdjson::dom::parser parser;
   for (size_t at = 0, end = 0; (end = journal->find('\n', at)) != std::string::npos; at = end + 1) {
-    simdjson::dom::object line;
-    std::string_view type, outcome;
-    if (parser.parse(journal->data() + at, end - at).get(line) != simdjson::SUCCESS ||
-        line["type"].get(type) != simdjson::SUCCESS)
-      continue;
-    if (type == "interrupted") return true;  // it is written of failures only
-    if (type == "stage" && line["stage"]["outcome"].get(outcome) == simdjson::SUCCESS &&
-        (outcome == "fail" || outcome == "flaky"))
-      return true;
+    const std::string_view text = std::string_view(*journal).substr(at, end - at);
+    const bool interrupted = text.starts_with(kInterrupted);  // it is written of failures only
+    if (!interrupted && !(text.starts_with(kStage) && isAnyIn(text, {kFailed, kFlaky}))) continue;
+    const auto line = parseJson(text);
+    if (!line.ok()) continue;
+    if (interrupted) return true;
+    std::string outcome;
+    if (const Json* stage = JsonReader(*line, kJournal).object("stage"))
+      JsonReader(*stage, "stage").optional("outcome", outcome);
+    if (outcome == "fail" || outcome == "flaky") return true;
   }
   return false;
 }
