@@ -508,6 +508,25 @@ TEST_F(Attest, DerivesAFleetAgainWhereverItLies) {
   expectRefuted(verify(moved.string()), "fleet.json: byte ");
 }
 
+/// Each fleet is judged again, which must not cost hours because many name the same records.
+TEST_F(Attest, LeavesFleetsOpenThatReadTheSameRecordsAgainAndAgain) {
+  const fs::path all = fleetOf("healthy");
+  EXPECT_THAT(verify(all.string()).out, Not(HasSubstr("more than 16 times")));
+  for (int i = 0; i < 12; ++i) {
+    const fs::path more = all / ("fleet" + std::to_string(i));
+    fs::create_directories(more);
+    for (const char* file : {"fleet.json", "fleet.html"}) fs::copy(all / file, more / file);
+    std::string inputs = readWhole(all / "fleet-inputs.json");
+    const std::string here = "\"records_at\": \".\"";
+    ASSERT_NE(inputs.find(here), std::string::npos) << inputs;
+    std::ofstream(more / "fleet-inputs.json")
+        << inputs.replace(inputs.find(here), here.size(), "\"records_at\": \"..\"");
+  }
+  const auto result = verify(all.string());
+  EXPECT_NE(result.exitCode, 0);
+  EXPECT_THAT(result.out, HasSubstr("were not verified: together they read each record more than 16 times"));
+}
+
 TEST_F(Attest, RefutesAFleetOfRecordsThatWereNotVerified) {
   const fs::path fleet = dir_.path() / "fleet";
   fs::create_directories(fleet / "attempts");

@@ -93,6 +93,17 @@ TEST(ChangeModels, HaveNoSlopeWhereAllRunsAreAtOneTime) {
   EXPECT_FALSE(slopeMayExceed(series, 0));
 }
 
+/// No run has such times but one of a file that somebody made up.
+TEST(ChangeModels, EndAlsoWhereNoSlopeIsSteepEnough) {
+  const std::vector<double> values = {1, 2, 3, 4, 5};
+  for (const std::vector<double>& days :
+       {std::vector<double>{0, 1e9, 2e9, -1e9, 1}, {0, 1e-320, 2e-320, 3e-320, 4e-320}}) {
+    const NoisyValues series{days, values, 2, 0.01};
+    EXPECT_EQ(bestSlope(series).kind, ChangeKind::kSlope);
+    slopeMayExceed(series, 1);
+  }
+}
+
 TEST(ChangeModels, OfEqualValuesHaveNoChange) {
   const std::vector<double> days = {0, 1, 2, 3}, values = {5, 5, 5, 5};
   const NoisyValues series{days, values, 5, 0.01};

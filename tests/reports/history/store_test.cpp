@@ -132,6 +132,21 @@ TEST_F(HistoryStore, FindsEarlierAcceptances) {
   EXPECT_THAT(numbers("n99", 1e9, false), ElementsAre());
 }
 
+TEST_F(HistoryStore, TellsWhichFiguresARunHasByItsLayout) {
+  Store store = open();
+  add(store, node(1));
+  add(store, node(2));
+  fleet::NodeSummary none = node(3);
+  none.figures.clear();
+  add(store, none);
+  const auto layout = [&](const char* run) { return *store.layoutOf(*store.find(run)); };
+  EXPECT_NE(layout("1"), 0);
+  EXPECT_EQ(layout("1"), layout("2"));
+  const auto points = store.pointsOf(*store.find("1"));
+  EXPECT_THAT(*store.figuresIn(layout("1")), ElementsAre(points->front().figure.number));
+  EXPECT_TRUE(store.figuresIn(layout("3"))->empty());
+}
+
 TEST_F(HistoryStore, FindsARunByItsIdOnlyIfItIsOne) {
   Store store = open();
   add(store, node(1));

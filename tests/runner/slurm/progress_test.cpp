@@ -204,6 +204,9 @@ TEST_F(Progress, RefusesARunWhoseNodesLeadOutOfItsFolder) {
   const auto run = RunStore::open(folder_.path() / "run");
   ASSERT_FALSE(run.ok());
   EXPECT_THAT(run.error().message, HasSubstr("not a node name"));
+  text.replace(text.find("\"../../n1\""), 10, "\"n2\"");
+  put("slurm.json", text);
+  EXPECT_THAT(RunStore::open(folder_.path() / "run").error().message, HasSubstr("\"n2\" is named twice"));
 }
 
 TEST_F(Progress, LetsOnlyOneAtATimeSubmit) {
