@@ -9,7 +9,10 @@
 #include <set>
 
 #include "reports/fleet/read/name_table.h"
+#include "reports/fleet/read/parameter_reader.h"
 #include "reports/history/store/store_pack.h"
+#include "runner/core/json.h"
+#include "runner/system/files.h"
 
 namespace muster::history {
 namespace {
@@ -69,7 +72,12 @@ CREATE TABLE figures (
   counts BLOB NOT NULL, cvs BLOB NOT NULL);
 CREATE TABLE pruned (sha256 TEXT PRIMARY KEY) WITHOUT ROWID;
 )",
-                              packOldFigures, "DROP TABLE figure"}};
+                              packOldFigures, "DROP TABLE figure"},
+                             // Parameters of stages, as one object by name, which runs of one plan share.
+                             {R"(
+CREATE TABLE parameters (number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, facts TEXT NOT NULL);
+CREATE TABLE run_parameters (run INTEGER PRIMARY KEY REFERENCES run, parameters INTEGER NOT NULL);
+)"}};
 constexpr int64_t kNewest = std::size(kVersions);
 
 /// Makes `version` of the tables out of the one before.
@@ -241,7 +249,12 @@ Status Store::insertFigures(const fleet::NodeSummary& node, const fleet::FleetNa
 
 Status Store::insertRest(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run) {
   MUSTER_TRY(Statement fact, database_.prepare("INSERT INTO fact VALUES (?,?,?,?)"));
+  Json parameters = Json::object();
   for (const fleet::Fact& item : node.facts) {
+    if (names.texts[item.name].starts_with(fleet::kStageFact)) {
+      parameters[names.texts[item.name]] = names.texts[item.value];
+      continue;
+    }
     const fleet::DeviceIdentity* device = deviceAt(node, item.device);
     fact.bind(run).bind(device == nullptr ? "" : device->id);
     MUSTER_CHECK_OK(fact.bind(names.texts[item.name]).bind(names.texts[item.value]).run());
@@ -249,12 +262,23 @@ Status Store::insertRest(const fleet::NodeSummary& node, const fleet::FleetNames
   for (const fleet::DeviceIdentity& device : node.devices)
     if (!device.serial.empty())
       MUSTER_CHECK_OK(fact.bind(run).bind(device.id).bind("serial").bind(device.serial).run());
+  if (!parameters.empty()) MUSTER_CHECK_OK(insertParameters(dumpJson(parameters), run));
   MUSTER_TRY(Statement deviation, database_.prepare("INSERT INTO deviation VALUES (?,?,?,?,?,?)"));
   for (const fleet::DeviationSummary& item : node.deviations) {
     deviation.bind(run).bind(outcomeName(item.outcome)).bind(names.texts[item.stage]);
     MUSTER_CHECK_OK(deviation.bind(names.texts[item.metric]).bind(item.device).bind(item.detail).run());
   }
   return {};
+}
+
+Status Store::insertParameters(const std::string& facts, int64_t run) {
+  const std::string digest = sha256Hex(facts);
+  MUSTER_TRY(Statement keep,
+             database_.prepare("INSERT OR IGNORE INTO parameters (sha256, facts) VALUES (?,?)"));
+  MUSTER_CHECK_OK(keep.bind(digest).bind(facts).run());
+  MUSTER_TRY(Statement refer, database_.prepare("INSERT INTO run_parameters SELECT ?, number FROM parameters "
+                                                "WHERE sha256 = ?"));
+  return refer.bind(run).bind(digest).run();
 }
 
 }  // namespace muster::history

@@ -136,6 +136,7 @@ class Store {
   Status insertRun(const fleet::NodeSummary& node, double now);
   Status insertFigures(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run);
   Status insertRest(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run);
+  Status insertParameters(const std::string& facts, int64_t run);
   Result<int64_t> keyNumber(const fleet::FigureKey& key);
 
   Database database_;

@@ -34,7 +34,7 @@ Status Store::remove(const std::vector<int64_t>& runs, const std::function<void(
   for (const char* sql : {"INSERT OR IGNORE INTO pruned SELECT sha256 FROM run WHERE number = ?",
                           "DELETE FROM figures WHERE run = ?", "DELETE FROM device WHERE run = ?",
                           "DELETE FROM fact WHERE run = ?", "DELETE FROM deviation WHERE run = ?",
-                          "DELETE FROM run WHERE number = ?"}) {
+                          "DELETE FROM run_parameters WHERE run = ?", "DELETE FROM run WHERE number = ?"}) {
     MUSTER_TRY(Statement statement, database_.prepare(sql));
     statements.push_back(std::move(statement));
   }
@@ -45,7 +45,9 @@ Status Store::remove(const std::vector<int64_t>& runs, const std::function<void(
     MUSTER_CHECK_OK(transaction.commit());
     progress(end);
   }
-  return database_.execute("DELETE FROM layout WHERE number NOT IN (SELECT layout FROM figures)");
+  return database_.execute(
+      "DELETE FROM layout WHERE number NOT IN (SELECT layout FROM figures);"
+      "DELETE FROM parameters WHERE number NOT IN (SELECT parameters FROM run_parameters)");
 }
 
 Status Store::compact() {

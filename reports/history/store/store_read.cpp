@@ -10,6 +10,7 @@
 #include "reports/history/store/packed_figures.h"
 #include "reports/history/store/store.h"
 #include "runner/core/clock.h"
+#include "runner/core/json.h"
 #include "runner/core/text.h"
 
 namespace muster::history {
@@ -186,9 +187,19 @@ Result<std::vector<KeptFact>> Store::facts(const Run& run) {
              database_.prepare("SELECT device, name, value FROM fact WHERE run = ? ORDER BY "
                                "device, name, value"));
   select.bind(run.number);
-  return all<KeptFact>(select, [](const Statement& row) {
-    return KeptFact{row.text(0), row.text(1), row.text(2)};
-  });
+  MUSTER_TRY(auto facts, all<KeptFact>(select, [](const Statement& row) {
+               return KeptFact{row.text(0), row.text(1), row.text(2)};
+             }));
+  MUSTER_TRY(Statement shared,
+             database_.prepare("SELECT facts FROM parameters JOIN run_parameters ON parameters.number = "
+                               "run_parameters.parameters WHERE run = ?"));
+  MUSTER_TRY(const bool found, shared.bind(run.number).row());
+  if (!found) return facts;
+  MUSTER_TRY(const Json parameters, parseJson(shared.text(0)).context(database_.path().string()));
+  if (parameters.is_object())
+    for (const auto& [name, value] : parameters.items())
+      if (value.is_string()) facts.push_back({"", name, value.get<std::string>()});
+  return facts;
 }
 
 Result<std::vector<KeptDeviation>> Store::deviations(const Run& run) {

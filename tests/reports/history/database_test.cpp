@@ -415,7 +415,7 @@ TEST_F(HistoryFile, OfTheOldestVersionIsBroughtUpToDateAndKeepsEverything) {
     EXPECT_TRUE(store.fleets().ok());
     EXPECT_EQ(valuesOf(store, {"n17", 0}).size(), 2u);
   }
-  EXPECT_EQ(version(), 3);
+  EXPECT_EQ(version(), 4);
   Store again = open(Access::kRead);
   EXPECT_EQ(again.runs({})->size(), 2u);
 }
@@ -437,7 +437,7 @@ TEST_F(HistoryFile, IsBroughtUpToDateOnceByWritersThatComeTogether) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_EQ(version(), 3);
+  EXPECT_EQ(version(), 4);
   EXPECT_EQ(open(Access::kRead).runs({})->size(), 5u);
 }
 
@@ -457,12 +457,12 @@ TEST_F(HistoryFile, OfANewerVersionIsRefusedInOneLineAndLeftAsItIs) {
   open();
   {
     auto database = Database::open(file(), Access::kWrite);
-    ASSERT_TRUE(database->execute("PRAGMA user_version = 4").ok());
+    ASSERT_TRUE(database->execute("PRAGMA user_version = 5").ok());
   }
   const std::string before = bytes();
   for (const Access access : {Access::kRead, Access::kWrite}) {
     const std::string error = errorOf(access);
-    EXPECT_THAT(error, HasSubstr("has version 4 and this Muster knows 3"));
+    EXPECT_THAT(error, HasSubstr("has version 5 and this Muster knows 4"));
     EXPECT_THAT(error, HasSubstr("written by a newer version; use that version"));
     EXPECT_EQ(error.find('\n'), std::string::npos);
   }
@@ -545,7 +545,7 @@ TEST_F(HistoryFile, OfAnOldVersionWhereNobodyMayWriteSaysSo) {
     const auto store = Store::open(file(), Access::kRead);
     return store.ok() ? std::string("open") : store.error().text();
   });
-  EXPECT_THAT(said, HasSubstr("bringing this history from version 1 to 3"));
+  EXPECT_THAT(said, HasSubstr("bringing this history from version 1 to 4"));
   EXPECT_THAT(said, HasSubstr("permissions"));
   fs::permissions(file().parent_path(), fs::perms(0755));
 }

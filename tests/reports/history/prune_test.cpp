@@ -137,6 +137,23 @@ TEST_F(HistoryPrune, RemovesRunsWhollyAndKnowsThemStill) {
   EXPECT_EQ(valuesOf(store).size(), 11u);
 }
 
+TEST_F(HistoryPrune, KeepsParametersOnceAndDropsThoseThatNoRunHas) {
+  Store store = open();
+  for (int day = 1; day <= 10; ++day) {
+    fleet::NodeSummary run = node(day);
+    run.facts.push_back({-1, names_.text("stage gemm: duration"), names_.text(day < 8 ? "30" : "60")});
+    add(store, run);
+  }
+  EXPECT_EQ(count(store, "parameters"), 2u);
+  const auto facts = store.facts(*store.find("9"));
+  ASSERT_TRUE(facts.ok() && !facts->empty());
+  EXPECT_EQ(facts->back().name + " " + facts->back().value, "stage gemm: duration 60");
+  ASSERT_TRUE(store.remove(upTo(7), [](size_t) {}).ok());
+  EXPECT_EQ(count(store, "parameters"), 1u);
+  EXPECT_EQ(count(store, "run_parameters"), 3u);
+  EXPECT_EQ(store.facts(*store.find("9"))->size(), facts->size());
+}
+
 TEST_F(HistoryPrune, DropsLayoutsThatNoRunHas) {
   Store store = open();
   add(store, node(1));
