@@ -60,4 +60,15 @@ Result<std::vector<double>> largestOverRanks(const std::vector<double>& values, 
   return largest;
 }
 
+Result<std::vector<double>> gatherOverRanks(Communicator& communicator, const std::vector<double>& values,
+                                            const std::vector<bool>& own) {
+  MUSTER_TRY(std::vector<double> all, communicator.maxOverRanks(values));
+  bool intact = true;
+  for (size_t i = 0; i < values.size(); ++i)
+    intact = intact && (!own[i] || opened(all[i]) == opened(values[i]));
+  MUSTER_TRY(const std::vector<double> changed, communicator.maxOverRanks({intact ? 0.0 : 1.0}));
+  if (changed[0] != 0) return damagedOnItsWay(!intact);
+  return all;
+}
+
 }  // namespace muster

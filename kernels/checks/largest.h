@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/interfaces/communicator.h"
 #include "runner/core/result.h"
 
 namespace muster {
@@ -22,5 +23,11 @@ using Maximum = std::function<Status(std::span<double> values)>;
 /// so that none goes on without the others. One that is damaged and smaller than another rank's is not seen,
 /// as it does not count. Values that are not finite are passed on as they arrive.
 Result<std::vector<double>> largestOverRanks(const std::vector<double>& values, const Maximum& maximum);
+
+/// Communicator::maxOverRanks() of values that are each of one rank: those in the places `own` of this one,
+/// all others 0. kCorrupt on all ranks where one of a rank's own comes back otherwise than it was told: no
+/// rank speaks for another one.
+Result<std::vector<double>> gatherOverRanks(Communicator& communicator, const std::vector<double>& values,
+                                            const std::vector<bool>& own);
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/checks/largest.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 
@@ -88,7 +89,9 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
   own[1] = place.localRank;
   std::tie(own[2], own[3]) = machineNumber();
   encode(place.nodeName, own + 4);
-  MUSTER_TRY(const std::vector<double> all, communicator.maxOverRanks(told));
+  std::vector<bool> mine(told.size());
+  std::fill_n(mine.begin() + (own - told.data()), kWidth, true);
+  MUSTER_TRY(const std::vector<double> all, gatherOverRanks(communicator, told, mine));
   for (size_t i = 0; i < size; ++i)
     seats[i] = {static_cast<int>(all[i * kWidth]),
                 static_cast<int>(all[i * kWidth + 1]),
@@ -147,6 +150,10 @@ Result<Members> gatherMembers(const Place& place, Communicator& communicator) {
   MUSTER_TRY(const std::vector<Seat> seats, gatherSeats(place, communicator));
   std::map<int, std::map<int, int>> byNode;  // node -> local rank -> rank
   for (size_t i = 0; i < seats.size(); ++i) byNode[seats[i].node][seats[i].local] = static_cast<int>(i);
+  std::vector<std::string> names;  // of nodes, in their order
+  for (const auto& [node, locals] : byNode)
+    names.push_back(seats[static_cast<size_t>(locals.begin()->second)].name);
+  if (communicator.ranksTalk()) dropSharedNames(names);
   Members members;
   std::map<std::pair<double, double>, int> machines;
   for (const auto& [node, locals] : byNode) {
@@ -157,7 +164,7 @@ Result<Members> gatherMembers(const Place& place, Communicator& communicator) {
         members.machines.push_back(
             machines.try_emplace(machine, static_cast<int>(machines.size())).first->second);
         members.names.push_back(byNode.size() == 1 ? fmt::format("rank{}", rank)
-                                                   : seats[static_cast<size_t>(rank)].name);
+                                                   : names[members.names.size()]);
       }
       if (rank == communicator.rank()) {
         members.own = members.count() - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchanges of a round. Each rank times its own; the largest over both ends and all ranks is what counts,
-// so one call tells all ranks everything. Where ranks do not talk, each computes all.
+// The exchanges of a round. Each rank times its own and tells all others; the longer time of both ends
+// counts. Where ranks do not talk, each computes all.
 #include "plugins/ring/meter.h"
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 
+#include "kernels/checks/largest.h"
 #include "plugins/ring/cpu_wait.h"
 #include "plugins/ring/solver/solver.h"
 #include "runner/core/statistics.h"
@@ -118,12 +119,12 @@ Status Meter::samplePair(int peer, bool first, double* seconds) {
       seconds[what * samples + i] = t.seconds;
       waited[what].push_back(t.waited);
     }
-  for (size_t what = 0; what < 3; ++what)
-    seconds[sampleCount() + (first ? 0 : 3) + what] = medianOf(std::move(waited[what]));
+  for (size_t what = 0; what < 3; ++what) seconds[sampleCount() + what] = medianOf(std::move(waited[what]));
   return {};
 }
 
-Status Meter::measureOwn(const Round& pairs, const Phase& phase, std::vector<double>& seconds) {
+Status Meter::measureOwn(const Round& pairs, const Phase& phase, std::vector<double>& told,
+                         std::vector<bool>& own) {
   const auto rail = std::find(phase.rails.begin(), phase.rails.end(), members_.ownRail);
   if (rail == phase.rails.end()) return {};
   for (size_t p = 0; p < pairs.size(); ++p) {
@@ -131,8 +132,10 @@ Status Meter::measureOwn(const Round& pairs, const Phase& phase, std::vector<dou
     if (!first && pairs[p].b != members_.own) continue;
     const int other = first ? pairs[p].b : pairs[p].a;
     const int peer = members_.ranks[static_cast<size_t>(other)][static_cast<size_t>(members_.ownRail)];
-    const size_t at = p * phase.rails.size() + static_cast<size_t>(rail - phase.rails.begin());
-    return samplePair(peer, first, &seconds[at * stride()])
+    const size_t cell = p * phase.rails.size() + static_cast<size_t>(rail - phase.rails.begin());
+    const size_t at = (2 * cell + (first ? 0 : 1)) * toldByEnd();
+    std::fill_n(own.begin() + static_cast<std::ptrdiff_t>(at), toldByEnd(), true);
+    return samplePair(peer, first, &told[at])
         .context(fmt::format("pair {} - {}, rail {}", members_.names[static_cast<size_t>(pairs[p].a)],
                              members_.names[static_cast<size_t>(pairs[p].b)], phase.rail));
   }
@@ -175,14 +178,29 @@ void Meter::pause(double seconds) {
   pauses_.push_back(seconds);
 }
 
+Result<std::vector<double>> Meter::measureTogether(const Round& pairs, const Phase& phase) {
+  const size_t cells = pairs.size() * phase.rails.size();
+  std::vector<double> told(cells * 2 * toldByEnd()), seconds(cells * stride());
+  std::vector<bool> own(told.size());
+  MUSTER_CHECK_OK(communicator_.barrier());
+  MUSTER_CHECK_OK(measureOwn(pairs, phase, told, own));
+  MUSTER_TRY(told, gatherOverRanks(communicator_, told, own));
+  for (size_t cell = 0; cell < cells; ++cell)
+    for (const size_t end : {0, 1}) {
+      const double* said = &told[(2 * cell + end) * toldByEnd()];
+      double* out = &seconds[cell * stride()];
+      for (size_t i = 0; i < sampleCount(); ++i) out[i] = std::max(out[i], said[i]);
+      std::copy_n(said + sampleCount(), 3, out + sampleCount() + 3 * end);
+    }
+  return seconds;
+}
+
 Result<std::vector<double>> Meter::measurePhase(const Turn& turn, const Round& pairs, const Phase& phase) {
   std::vector<double> seconds(pairs.size() * phase.rails.size() * stride());
   if (!communicator_.ranksTalk()) {
     MUSTER_CHECK_OK(computeAll(turn, pairs, phase, seconds));
   } else {
-    MUSTER_CHECK_OK(communicator_.barrier());
-    MUSTER_CHECK_OK(measureOwn(pairs, phase, seconds));
-    MUSTER_TRY(seconds, communicator_.maxOverRanks(seconds));
+    MUSTER_TRY(seconds, measureTogether(pairs, phase));
   }
   for (size_t at = 0; at < seconds.size(); ++at)
     if (at % stride() < sampleCount() && (!(seconds[at] > 0) || !std::isfinite(seconds[at])))

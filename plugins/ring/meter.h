@@ -69,7 +69,12 @@ class Meter {
   /// Seconds of every sample of a phase: [pair][rail of the phase][forward, backward, latency][sample], and
   /// behind them how long each end waited for a CPU in the median sample: [end][forward, backward, latency].
   Result<std::vector<double>> measurePhase(const Turn& turn, const Round& pairs, const Phase& phase);
-  Status measureOwn(const Round& pairs, const Phase& phase, std::vector<double>& seconds);
+  /// The same where ranks talk. Each end of a pair tells what it measured itself, and no rank tells of
+  /// another: the longer time of both ends counts.
+  Result<std::vector<double>> measureTogether(const Round& pairs, const Phase& phase);
+  /// Fills in what this rank tells, and marks it as its own: [pair][rail][end][told by an end].
+  Status measureOwn(const Round& pairs, const Phase& phase, std::vector<double>& told,
+                    std::vector<bool>& own);
   Status samplePair(int peer, bool first, double* seconds);
   /// Seconds that an exchange took, and how much longer this process waited for a CPU meanwhile.
   struct Timed {
@@ -81,6 +86,7 @@ class Meter {
   Status computeAll(const Turn& turn, const Round& pairs, const Phase& phase, std::vector<double>& seconds);
   [[nodiscard]] size_t sampleCount() const { return 3 * static_cast<size_t>(options_.samples); }
   [[nodiscard]] size_t stride() const { return sampleCount() + 6; }
+  [[nodiscard]] size_t toldByEnd() const { return sampleCount() + 3; }
 
   Device& device_;
   Communicator& communicator_;

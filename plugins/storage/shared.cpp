@@ -95,15 +95,20 @@ class Meeting {
   std::vector<std::string> files_;
 };
 
-/// Tells who is at fault and why, on all ranks; whether it is this one.
+/// Tells who is at fault and why, on all ranks; whether it is this one. An error where that cannot be told: a
+/// node that may be well is not rejected.
 Result<bool> reportFaults(const Site& site, const std::vector<NodeView>& nodes) {
-  bool own = false;
+  bool own = false, told = true;
   std::vector<std::string> texts;
   for (const NodeFault& fault : blame(nodes)) {
-    own = own || fault.node == site.rank;
     texts.push_back(nodes[static_cast<size_t>(fault.node)].name + ": " + fault.text);
+    if (fault.node != site.rank) continue;
+    own = true;
+    told = fault.told;
   }
-  if (!texts.empty()) MUSTER_CHECK_OK(site.host.fact("node_fault", reasonText(join(texts, " || "))));
+  const std::string text = reasonText(join(texts, " || "));
+  if (!texts.empty()) MUSTER_CHECK_OK(site.host.fact("node_fault", text));
+  if (!told) return Error{ErrorCode::kPeer, text, ""};
   return own;
 }
 
@@ -264,6 +269,10 @@ class SharedCase {
       if (!view.ok()) return Error{ErrorCode::kPeer, view.error().text(), key};
       nodes.push_back(*std::move(view));
     }
+    std::vector<std::string> names;
+    for (const NodeView& node : nodes) names.push_back(node.name);
+    dropSharedNames(names);
+    for (size_t rank = 0; rank < nodes.size(); ++rank) nodes[rank].name = names[rank];
     return nodes;
   }
 

@@ -48,10 +48,13 @@ class Differences {
   [[nodiscard]] bool isOpen(int node, int of) const {
     return explained.count(node) == 0 && explained.count(of) == 0 && sight(node, of) != Sight::kSame;
   }
+  /// How many differences are laid to `node`.
   [[nodiscard]] int count(int node) const {
     int found = 0;
-    for (int other = 0; other < size(); ++other)
-      found += static_cast<int>(isOpen(node, other)) + static_cast<int>(isOpen(other, node));
+    for (int other = 0; other < size(); ++other) {
+      if (isOpen(node, other) && othersSeeing(node, other) >= 0) ++found;
+      if (isOpen(other, node) && othersSeeing(other, node) <= 0) ++found;
+    }
     return found;
   }
   [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
@@ -82,6 +85,20 @@ class Differences {
   std::set<int> explained;  ///< nodes that are blamed already
 
  private:
+  /// Of the nodes beside both, how many more see the file of `of` as it is than otherwise. While it is
+  /// replaced one node alone reads it.
+  [[nodiscard]] int othersSeeing(int node, int of) const {
+    int more = 0;
+    for (int other = 0; other < size(); ++other) {
+      if (other == node || other == of || explained.contains(other)) continue;
+      if (sight(other, of) != Sight::kSame)
+        --more;
+      else if (sight(node, of) != Sight::kTorn)
+        ++more;
+    }
+    return more;
+  }
+
   const std::vector<NodeView>& nodes_;
 };
 
@@ -107,10 +124,11 @@ std::vector<NodeFault> blame(const std::vector<NodeView>& nodes) {
     if (worst.empty()) return faults;
     const bool isOpen = worst.size() > 1;
     for (const int node : worst)
-      faults.push_back(
-          {node, left.text(node) +
-                     (isOpen ? fmt::format(" (which of {} is at fault cannot be told)", namesOf(nodes, worst))
-                             : "")});
+      faults.push_back({node,
+                        left.text(node) + (isOpen ? fmt::format(" (which of {} is at fault cannot be told)",
+                                                                namesOf(nodes, worst))
+                                                  : ""),
+                        !isOpen});
     left.explained.insert(worst.begin(), worst.end());
   }
 }

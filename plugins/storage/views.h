@@ -29,11 +29,13 @@ struct NodeView {
 struct NodeFault {
   int node = 0;
   std::string text;
+  bool told = true;  ///< false: it or one of the others that the text names, which of them cannot be told
 };
 
 /// The nodes that explain every difference, as few as possible: those with problems of their own, then again
-/// and again the node that is on one side of most differences that are left. Where several are (of two nodes
-/// always), it cannot be told which, and all of them are named.
+/// and again the node that most differences are laid to. One is laid to who sees it where more of the other
+/// nodes see that file as it is, to whose file it is where fewer do, else to both; so nobody's word alone is
+/// held against another node. Where several nodes have most (of two nodes always), it cannot be told which.
 std::vector<NodeFault> blame(const std::vector<NodeView>& nodes);
 
 }  // namespace muster::storage

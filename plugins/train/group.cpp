@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <map>
 
+#include "kernels/checks/largest.h"
+
 namespace muster::train {
 namespace {
 
@@ -58,8 +60,13 @@ Result<std::vector<double>> Group::largest(const std::vector<double>& values) co
 Result<std::vector<std::vector<double>>> Group::gather(const std::vector<double>& values) const {
   const size_t count = values.size();
   std::vector<double> all(count * static_cast<size_t>(size()), kAbsent);
-  std::copy(values.begin(), values.end(), all.begin() + static_cast<int64_t>(count) * rank());
-  MUSTER_TRY(all, largest(all));
+  const auto ownRow = static_cast<int64_t>(count) * rank();
+  std::copy(values.begin(), values.end(), all.begin() + ownRow);
+  if (communicator_ != nullptr) {
+    std::vector<bool> own(all.size());
+    std::fill_n(own.begin() + ownRow, count, true);
+    MUSTER_TRY(all, gatherOverRanks(*communicator_, all, own));
+  }
   std::vector<std::vector<double>> rows(static_cast<size_t>(size()));
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto first = all.begin() + static_cast<int64_t>(i * count);

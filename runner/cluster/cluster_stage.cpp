@@ -211,7 +211,7 @@ std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterAgreement::Answ
   return nodes;
 }
 
-Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
+Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers, size_t runs) {
   std::vector<NodeReport> nodes = sightsOfNodes(answers);
   forgetHarmless(nodes, hurtRuns(answers));
   // Only where a rank said that another one failed it, their errors tell whose they are.
@@ -228,7 +228,12 @@ Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
     late = late || (answers[rank] && flag(*answers[rank], "late"));
   }
   if (Culprit full = link_.rounds().storeFull(); !full.text.empty()) return full;
-  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].mute = !answers[i];
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].mute = !answers[i];
+    // Whose ranks have ended all runs holds nobody up, however busy they were: another node may say "late".
+    if (answers[i] && setOf(*answers[i], "ended").size() >= runs)
+      for (RankReport& rank : nodes[i].ranks) rank.active = -1;
+  }
   if (late) return withOwn(culpritAtDeadline(nodes));
   Culprit known = knownCulprit(nodes);
   return known.text.empty() ? failedByThemselves(nodes) : withOwn(std::move(known));
@@ -274,7 +279,7 @@ Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t 
     result = {};
     for (size_t run = 0; run < runs; ++run) result.failed.insert(run);
   }
-  const Culprit culprit = result.passed && hurtRuns(answers).empty() ? Culprit{} : culpritOf(answers);
+  const Culprit culprit = result.passed && hurtRuns(answers).empty() ? Culprit{} : culpritOf(answers, runs);
   const bool unknown = !result.passed && culprit.text.empty();
   return {{"culprit", unknown ? "the group's ranks did not all end their cases, and no rank or node is known "
                                 "to be at fault"

@@ -93,7 +93,7 @@ class ClusterStage {
   [[nodiscard]] Json decideEntry(const ClusterAgreement::Answers& answers, Members& members);
   [[nodiscard]] Json decideRound(const ClusterAgreement::Answers& answers, size_t runs);
   [[nodiscard]] std::vector<NodeReport> sightsOfNodes(const ClusterAgreement::Answers& answers);
-  [[nodiscard]] Culprit culpritOf(const ClusterAgreement::Answers& answers);
+  [[nodiscard]] Culprit culpritOf(const ClusterAgreement::Answers& answers, size_t runs);
 
   ClusterLink& link_;
   std::string stage_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 namespace muster {
 namespace {
@@ -168,6 +169,14 @@ bool isPlainName(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
   });
+}
+
+void dropSharedNames(std::vector<std::string>& names) {
+  const auto shortName = [](const std::string& name) { return name.substr(0, name.find('.')); };
+  std::map<std::string, int> nodes;
+  for (const std::string& name : names) ++nodes[shortName(name)];
+  for (size_t rank = 0; rank < names.size(); ++rank)
+    if (nodes[shortName(names[rank])] > 1) names[rank] = fmt::format("node-rank-{}", rank);
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {

@@ -58,6 +58,10 @@ std::string validUtf8(std::string_view text);
 bool isPlainName(std::string_view name);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+/// Of nodes, by rank: calls those "node-rank-N" whose name another one has, at least up to its first dot, as
+/// hosts may call themselves by their full names: one would be blamed for the other.
+void dropSharedNames(std::vector<std::string>& names);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 /// ASCII letters alone change.

@@ -49,6 +49,24 @@ TEST(StorageViews, BlameTheReaderOrTheWriterByTheOthers) {
   EXPECT_THAT(blamed(blame(nodesOf({"....", "l.ll", "....", "...."}))), ElementsAre(1)) << "locks of its own";
 }
 
+/// A node that says so of another's file is alone with it, whatever is wrong with it or with its word.
+TEST(StorageViews, BlameNoNodeOnOnesWordAlone) {
+  for (const char sight : {'m', 's', 'w', 'l'})
+    for (int nodes = 3; nodes < 9; ++nodes)
+      for (int of = 1; of < nodes; ++of) {
+        std::vector<std::string> rows(static_cast<size_t>(nodes), std::string(static_cast<size_t>(nodes), '.'));
+        rows[0][static_cast<size_t>(of)] = sight;
+        const auto faults = blame(nodesOf(rows));
+        ASSERT_THAT(blamed(faults), ElementsAre(0)) << sight << " " << nodes << " " << of;
+        EXPECT_TRUE(faults[0].told);
+      }
+  // Nobody else reads a file while it is replaced.
+  for (const NodeFault& fault : blame(nodesOf({".t..", "....", "....", "...."}))) {
+    EXPECT_FALSE(fault.told);
+    EXPECT_THAT(fault.text, HasSubstr("which of n0, n1 is at fault cannot be told"));
+  }
+}
+
 TEST(StorageViews, BlameSeveralNodesOneAfterTheOther) {
   EXPECT_THAT(blamed(blame(nodesOf({".m..m", "m.mmm", ".m..m", ".m..m", "mmmm."}))), ElementsAre(1, 4));
 }
@@ -56,8 +74,10 @@ TEST(StorageViews, BlameSeveralNodesOneAfterTheOther) {
 TEST(StorageViews, SayThatTwoNodesCannotBeToldApart) {
   const auto faults = blame(nodesOf({".m", "m."}));
   EXPECT_THAT(blamed(faults), ElementsAre(0, 1));
-  for (const NodeFault& fault : faults)
+  for (const NodeFault& fault : faults) {
     EXPECT_THAT(fault.text, HasSubstr("which of n0, n1 is at fault cannot be told"));
+    EXPECT_FALSE(fault.told);
+  }
 }
 
 TEST(StorageViews, BlameANodeWithAProblemForWhatOthersMiss) {

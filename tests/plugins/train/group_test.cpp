@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "kernels/checks/largest.h"
 #include "tests/kernels/virtual_device.h"
 
 namespace muster::train {
@@ -49,8 +50,11 @@ class ThreadCommunicator : public Communicator {
     table_.meet.arrive_and_wait();
     std::vector<double> largest = table_.largest;
     table_.meet.arrive_and_wait();
-    std::lock_guard lock(table_.mutex);
-    table_.largest.clear();
+    {
+      std::lock_guard lock(table_.mutex);
+      table_.largest.clear();
+    }
+    table_.meet.arrive_and_wait();  // else who is late clears what belongs to the next call
     return largest;
   }
   Result<std::vector<TransportUse>> transports() override { return no(); }
@@ -103,6 +107,32 @@ std::vector<T> onRanks(int ranks, const std::function<T(const Group&)>& work) {
     });
   for (std::thread& thread : threads) thread.join();
   return results;
+}
+
+TEST(Group, NoRankSpeaksForAnother) {
+  constexpr int kRanks = 3;
+  for (const bool lies : {false, true}) {
+    Table table(kRanks);
+    std::vector<std::string> errors(kRanks);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      threads.emplace_back([&, rank] {
+        ThreadCommunicator communicator(table, rank, kRanks);
+        std::vector<double> values(kRanks);
+        std::vector<bool> own(kRanks);
+        values[static_cast<size_t>(rank)] = 0.1 * rank;  // rank 0 tells a zero
+        own[static_cast<size_t>(rank)] = true;
+        if (lies && rank == 2) values[0] = 5;
+        const auto all = gatherOverRanks(communicator, values, own);
+        errors[static_cast<size_t>(rank)] = all.ok() ? "" : all.error().text();
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& error : errors)
+      EXPECT_THAT(error, lies ? ::testing::HasSubstr(
+                                    "do not arrive as they were sent, from a rank that cannot be told")
+                              : ::testing::HasSubstr(""));
+    EXPECT_EQ(errors[0].empty(), !lies);
+  }
 }
 
 TEST(Group, GathersEachRanksValues) {
