@@ -55,10 +55,17 @@ std::string signedBytes(std::string_view payload) {
   return fmt::format("DSSEv1 {} {} {} {}", type.size(), type, payload.size(), payload);
 }
 
-void Envelope::sign(const SecretKey& key) {
+Status Envelope::sign(const SecretKey& key) {
   const std::string id = key.publicKey().id();
   std::erase_if(signatures, [&](const EnvelopeSignature& one) { return one.keyId == id; });
+  if (signatures.size() >= kMostSignatures)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("it has {} signatures already, which is the maximum; remove the file to sign anew",
+                    signatures.size()),
+        ""};
   signatures.push_back({id, key.sign(signedBytes(payload))});
+  return {};
 }
 
 bool Envelope::isSignedBy(const PublicKey& key) const {

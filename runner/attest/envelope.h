@@ -25,7 +25,7 @@ struct Envelope {
   std::vector<EnvelopeSignature> signatures;
 
   /// Signs the payload; a signature by the same key is replaced.
-  void sign(const SecretKey& key);
+  Status sign(const SecretKey& key);
   /// Whether any of its signatures is by this key, under this key's id.
   [[nodiscard]] bool isSignedBy(const PublicKey& key) const;
 };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runner/core/text.h"
 
@@ -27,13 +28,13 @@ NodeJob live(const std::string& node, const PodInfo& pod) {
   return {node, pod.phase == "Pending" ? NodeState::kWaiting : NodeState::kRunning, detailOf(pod)};
 }
 
-/// A node that no pod of the last round names: its job may still make one.
-NodeJob withoutPod(const std::string& node, const Submission& run, const Snapshot& seen) {
+/// A node that no pod of the last round names: `unplaced`, or its job, may still be for it.
+NodeJob withoutPod(const std::string& node, const PodInfo* unplaced, const Submission& run,
+                   const Snapshot& seen) {
   const JobInfo* job = nullptr;
   for (const JobInfo& one : seen.jobs)
     if ((one.node == node || one.node.empty()) && (job == nullptr || one.round >= job->round)) job = &one;
-  for (const PodInfo& pod : seen.pods)
-    if (nodeOf(pod, seen).empty() && !pod.ended()) return live(node, pod);
+  if (unplaced != nullptr) return live(node, *unplaced);
   if (job != nullptr && !job->ended) return {node, NodeState::kWaiting, "job " + job->name};
   if (job != nullptr && job->node == node)
     return {node, NodeState::kLost,
@@ -53,11 +54,15 @@ Result<Snapshot> look(const Submission& run) {
   return seen;
 }
 
-std::string nodeOf(const PodInfo& pod, const Snapshot& seen) {
-  if (!pod.node.empty()) return pod.node;
-  const auto job = std::find_if(seen.jobs.begin(), seen.jobs.end(),
-                                [&](const JobInfo& one) { return one.name == pod.job; });
-  return job == seen.jobs.end() ? std::string() : job->node;
+std::vector<std::string> nodesOfPods(const Snapshot& seen) {
+  std::map<std::string, std::string> byJob;
+  for (const JobInfo& job : seen.jobs) byJob.emplace(job.name, job.node);
+  std::vector<std::string> nodes;
+  for (const PodInfo& pod : seen.pods) {
+    const auto job = byJob.find(pod.job);
+    nodes.push_back(!pod.node.empty() || job == byJob.end() ? pod.node : job->second);
+  }
+  return nodes;
 }
 
 bool anyLive(const Snapshot& seen) {
@@ -68,11 +73,15 @@ bool anyLive(const Snapshot& seen) {
 std::vector<NodeJob> progressOf(const Submission& run, const std::map<std::string, NodeResult>& results,
                                 const Snapshot& seen) {
   std::map<std::string, const PodInfo*> busy;  // the pod of the last round that has not ended
-  for (const PodInfo& pod : seen.pods)
-    if (!pod.ended()) {
-      const PodInfo*& known = busy[nodeOf(pod, seen)];
-      if (known == nullptr || pod.round >= known->round) known = &pod;
-    }
+  const PodInfo* unplaced = nullptr;           // the first one of which no node is known
+  const std::vector<std::string> nodes = nodesOfPods(seen);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const PodInfo& pod = seen.pods[i];
+    if (pod.ended()) continue;
+    if (unplaced == nullptr && nodes[i].empty()) unplaced = &pod;
+    const PodInfo*& known = busy[nodes[i]];
+    if (known == nullptr || pod.round >= known->round) known = &pod;
+  }
   std::vector<NodeJob> all;
   for (const std::string& node : run.nodes) {
     const auto result = results.find(node);
@@ -81,7 +90,7 @@ std::vector<NodeJob> progressOf(const Submission& run, const std::map<std::strin
     else if (result != results.end())
       all.push_back(ended(node, result->second));
     else
-      all.push_back(withoutPod(node, run, seen));
+      all.push_back(withoutPod(node, unplaced, run, seen));
   }
   return all;
 }

@@ -19,8 +19,9 @@ struct Snapshot {
 };
 Result<Snapshot> look(const Submission& run);
 
-/// The node that a pod runs on or, if its job is pinned, will run on; empty: not known yet.
-std::string nodeOf(const PodInfo& pod, const Snapshot& seen);
+/// For each pod, in their order, the node that it runs on or, if its job is pinned, will run on; empty: not
+/// known yet.
+std::vector<std::string> nodesOfPods(const Snapshot& seen);
 
 /// Whether a pod or job of the run still waits or runs.
 bool anyLive(const Snapshot& seen);

@@ -21,7 +21,8 @@ namespace {
 constexpr const char* kClusterExits = "cluster_exits";
 
 constexpr const char* kJournal = "journal.jsonl";
-constexpr uint64_t kMostJournal = 16ull << 20;  ///< as much as a record
+constexpr uint64_t kMostJournal = 64ull << 20;  ///< four times as much as a record
+constexpr size_t kMostParsed = 16u << 20;       ///< of it
 // What lines of a journal begin with, and what those say that are looked at: most are not worth their
 // parsing.
 constexpr std::string_view kInterrupted = R"({"type":"interrupted")", kStage = R"({"type":"stage")";
@@ -63,10 +64,12 @@ std::string whatSlurmSays(const std::string& node, const std::string& number, in
 bool hadFailed(const RunStore& run, const std::string& name) {
   const auto journal = readFileBelow(run.folder(), name, kMostJournal);
   if (!journal.ok()) return false;
+  size_t parsed = 0;
   for (size_t at = 0, end = 0; (end = journal->find('\n', at)) != std::string::npos; at = end + 1) {
     const std::string_view text = std::string_view(*journal).substr(at, end - at);
     const bool interrupted = text.starts_with(kInterrupted);  // it is written of failures only
     if (!interrupted && !(text.starts_with(kStage) && isAnyIn(text, {kFailed, kFlaky}))) continue;
+    if ((parsed += text.size()) > kMostParsed) return false;
     const auto line = parseJson(text);
     if (!line.ok()) continue;
     if (interrupted) return true;

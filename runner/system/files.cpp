@@ -201,6 +201,12 @@ Result<Fd> openBelow(int folder, const std::string& name) {
   return file;
 }
 
+Result<Fd> openFound(const fs::path& path, const fs::path& directory) {
+  const Fd at(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!at.valid()) return readError(directory, errno);
+  return openBelow(at.get(), path.lexically_relative(directory).string());
+}
+
 Result<std::string> readFileBelow(const fs::path& folder, const std::string& name, uint64_t limit) {
   const Fd at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!at.valid()) return readError(folder, errno);

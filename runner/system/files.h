@@ -47,6 +47,9 @@ bool isNameBelow(std::string_view name);
 /// write there could turn to what only the caller can read.
 Result<Fd> openBelow(int folder, const std::string& name);
 
+/// openBelow() of a file whose path was found below `directory`.
+Result<Fd> openFound(const std::filesystem::path& path, const std::filesystem::path& directory);
+
 /// readFile() of a file below `folder`, opened by openBelow().
 Result<std::string> readFileBelow(const std::filesystem::path& folder, const std::string& name,
                                   uint64_t limit);

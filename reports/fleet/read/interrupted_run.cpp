@@ -76,8 +76,13 @@ Status readFrozen(const std::string& line, InterruptedRun& run) {
 /// waiting for a pipe's writer, and read no further than a journal is long.
 class JournalLines {
  public:
-  explicit JournalLines(const fs::path& path)
-      : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)) {}
+  /// `directory`: as RecordReader::read() has it.
+  JournalLines(const fs::path& path, const fs::path& directory) {
+    if (directory.empty())
+      file_.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    else if (auto found = openFound(path, directory); found.ok())
+      file_ = std::move(*found);
+  }
 
   /// Why it is none; empty: it is one.
   [[nodiscard]] std::string problem() const {
@@ -124,8 +129,9 @@ class JournalLines {
 
 }  // namespace
 
-Result<InterruptedRun> readInterruptedRun(const fs::path& folder, const std::string& shown) {
-  JournalLines journal(folder / kJournalName);
+Result<InterruptedRun> readInterruptedRun(const fs::path& folder, const std::string& shown,
+                                          const fs::path& directory) {
+  JournalLines journal(folder / kJournalName, directory);
   if (const std::string problem = journal.problem(); !problem.empty()) return unusable(problem);
   const std::optional<std::string> line = journal.next(kLongestLine);
   if (!line || line->size() == kLongestLine) return unusable("its journal has no complete first line");

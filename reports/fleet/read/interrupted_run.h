@@ -32,7 +32,9 @@ struct InterruptedRun {
 };
 
 /// Reads the first line of the journal in `folder` and counts its stages; `shown` is the folder's path for
-/// people. Errors are reasons for quarantine: a truncated first line, a missing node name.
-Result<InterruptedRun> readInterruptedRun(const std::filesystem::path& folder, const std::string& shown);
+/// people, and `directory` as RecordReader::read() has it. Errors are reasons for quarantine: a truncated
+/// first line, a missing node name.
+Result<InterruptedRun> readInterruptedRun(const std::filesystem::path& folder, const std::string& shown,
+                                          const std::filesystem::path& directory = {});
 
 }  // namespace muster::fleet

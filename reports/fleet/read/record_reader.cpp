@@ -90,9 +90,9 @@ class RecordReader::Impl {
   Impl(FleetNames& names, const ReadLimits& limits, RecordOrigin origin)
       : names_(names), limits_(limits), origin_(std::move(origin)), stages_(names, limits, failures_) {}
 
-  Result<NodeSummary> read(const fs::path& path) {
+  Result<NodeSummary> read(const fs::path& path, const fs::path& directory) {
     lastNode_.clear();
-    MUSTER_CHECK_OK(load(path));
+    MUSTER_CHECK_OK(load(path, directory));
     return guarded();
   }
 
@@ -124,10 +124,17 @@ class RecordReader::Impl {
     if (buffer_.size() < size + simdjson::SIMDJSON_PADDING) buffer_.resize(size + simdjson::SIMDJSON_PADDING);
   }
 
-  Status load(const fs::path& path) {
+  Status load(const fs::path& path, const fs::path& directory) {
     // Not blocking and not following links: a pipe must not hold up the fleet, nor a link lead out of it.
-    const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
-    if (!fd.valid()) return damaged("cannot read it: " + errnoText(errno));
+    Fd fd;
+    if (directory.empty()) {
+      fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+      if (!fd.valid()) return damaged("cannot read it: " + errnoText(errno));
+    } else {
+      auto found = openFound(path, directory);
+      if (!found.ok()) return damaged(found.error().message);
+      fd = std::move(*found);
+    }
     struct stat info {};
     if (fstat(fd.get(), &info) != 0) return damaged("cannot read it: " + errnoText(errno));
     if (!S_ISREG(info.st_mode)) return damaged("not a regular file");
@@ -460,8 +467,8 @@ RecordReader::~RecordReader() = default;
 RecordReader::RecordReader(RecordReader&&) noexcept = default;
 RecordReader& RecordReader::operator=(RecordReader&&) noexcept = default;
 
-Result<NodeSummary> RecordReader::read(const fs::path& path) {
-  return impl_->read(path);
+Result<NodeSummary> RecordReader::read(const fs::path& path, const fs::path& directory) {
+  return impl_->read(path, directory);
 }
 
 Result<NodeSummary> RecordReader::parse(std::string_view text) {

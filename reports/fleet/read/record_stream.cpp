@@ -215,12 +215,12 @@ Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLi
   MUSTER_TRY(const FoundFiles found, findAll(folder, /*insideRuns=*/rules.nodeAt != nullptr));
   const std::vector<std::string>& paths = found.records;
   FleetRecords records =
-      readEach({paths.size(), [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
+      readEach({paths.size(), [&](RecordReader& reader, size_t i) { return reader.read(paths[i], folder); },
                 [&](size_t i) { return shownPath(paths[i], folder); }},
                threads, limits, waivers, rules);
   for (const std::string& path : found.interruptedRuns) {
     const std::string shown = shownPath(path, folder);
-    auto run = readInterruptedRun(path, shown);
+    auto run = readInterruptedRun(path, shown, folder);
     const Status placed = run.ok() ? checkJournal(rules, shown, run->node) : Status(run.error());
     if (placed.ok())
       records.interruptedRuns.push_back(std::move(*run));

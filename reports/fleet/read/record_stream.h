@@ -45,14 +45,15 @@ class RecordReader {
 
   /// Reads the record at `path`. Errors are reasons for a quarantine: no regular file, larger than the limit,
   /// torn, another schema, names that lead out of the folder, figures that are no numbers, counts that
-  /// contradict the verdicts.
-  Result<NodeSummary> read(const std::filesystem::path& path);
+  /// contradict the verdicts. `directory`: in which the path was found, whose owner could turn a link on the
+  /// way to what only the caller can read; empty: a person named it.
+  Result<NodeSummary> read(const std::filesystem::path& path, const std::filesystem::path& directory = {});
   /// The same from memory.
   Result<NodeSummary> parse(std::string_view text);
   /// From now on records must come from there.
   void setOrigin(RecordOrigin origin);
-  /// From now on figures have Figure::cv and Figure::compared, and the facts hold the parameters of the stages:
-  /// what history and learning need, and a fleet does not.
+  /// From now on figures have Figure::cv and Figure::compared, and the facts hold the parameters of the
+  /// stages: what history and learning need, and a fleet does not.
   void keepSpreads();
   /// The node's name as far as the last record could be read; empty where it could not.
   [[nodiscard]] const std::string& lastNode() const;

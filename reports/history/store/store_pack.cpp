@@ -2,6 +2,7 @@
 // Writes packed values and migrates older tables.
 #include "reports/history/store/store_pack.h"
 
+#include <limits>
 #include <map>
 
 #include "runner/system/files.h"
@@ -36,7 +37,11 @@ Status packRun(Statement& select, const Places& devices, FigureWriter& writer, i
     if (!more) break;
     const auto device = devices.find({select.text(1), select.text(2)});
     places.push_back({select.integer(0), device == devices.end() ? -1 : device->second});
-    values.push_back({select.number(4), select.number(5), static_cast<int>(select.integer(3))});
+    const int64_t n = select.integer(3);
+    if (n < 0 || n > std::numeric_limits<int>::max())
+      return Error{ErrorCode::kProtocol,
+                   "history: damaged: a number of samples cannot be; restore a copy of it", ""};
+    values.push_back({select.number(4), select.number(5), static_cast<int>(n)});
   }
   select.reset();
   return writer.addFigures(run, places, values);

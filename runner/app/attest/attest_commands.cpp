@@ -120,7 +120,7 @@ Result<int> signCommand(const SignOptions& options) {
     return Error{ErrorCode::kUsage, "changed while it was signed; sign it when nothing writes to it any more",
                  changed};
   MUSTER_TRY(Envelope envelope, envelopeFor(folder, attest::statementText(statement)));
-  envelope.sign(key);
+  MUSTER_CHECK_OK(envelope.sign(key).context(attest::kEnvelopeName));
   const fs::path path = options.folder / attest::kEnvelopeName;
   MUSTER_CHECK_OK(writeFileAtomically(path, attest::envelopeText(envelope)));
   printText("signed {} files, result {}\nkey id {}\nsignature {}\n", statement.files.size(),

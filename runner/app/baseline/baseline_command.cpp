@@ -288,7 +288,7 @@ Result<fleet::FleetRecords> readRecords(const BaselineOptions& options) {
       {paths.size(),
        [&](fleet::RecordReader& reader, size_t i) {
          reader.keepSpreads();
-         return slurm.read(reader, paths[i]);
+         return slurm.read(reader, paths[i], options.run);
        },
        [&](size_t i) { return validUtf8(paths[i].lexically_relative(options.run).string()); }},
       fleet::readerThreads());

@@ -65,7 +65,7 @@ Result<Runs> readInto(history::Store& store, const fs::path& path) {
     fleet::FleetNames names;
     fleet::RecordReader reader(names);
     reader.keepSpreads();
-    auto node = reader.read(file);
+    auto node = reader.read(file, one.directory);
     if (!node.ok()) return std::move(node).error().context(file.string());
     node->path = file.string();
     MUSTER_TRY(const bool added, store.add(*node, names, systemClock().wallUnix()));
@@ -277,6 +277,8 @@ void print(const Sides& sides, const Compared& result) {
   if (sides.pairs.size() < history::kLeastShiftNodes) {
     for (const history::Comparison& comparison : result.pairs) printComparison(comparison);
     printResults(sides);
+    printOneSided("before", result.shifts.onlyBefore);
+    printOneSided("after", result.shifts.onlyAfter);
     return;
   }
   std::set<std::string> both;

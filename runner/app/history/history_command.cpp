@@ -103,7 +103,7 @@ Result<int> add(const HistoryOptions& options) {
       fleet::FleetNames names;
       fleet::RecordReader reader(names);
       reader.keepSpreads();
-      auto node = slurm.read(reader, path);
+      auto node = slurm.read(reader, path, file.directory);
       if (node.ok() && !node->partial.empty())
         node = Error{ErrorCode::kUsage, "it is no run of the whole plan: " + node->partial, ""};
       const Status whole = node.ok() ? checkKept(file, *node) : Status(node.error());

@@ -162,14 +162,15 @@ Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& recor
   return all;
 }
 
-Result<fleet::NodeSummary> RecordsOfAnyRun::read(fleet::RecordReader& reader, const fs::path& record) const {
+Result<fleet::NodeSummary> RecordsOfAnyRun::read(fleet::RecordReader& reader, const fs::path& record,
+                                                 const fs::path& directory) const {
   const auto found = runs_.find(slurmRunOf(record));
   const Run* run = found == runs_.end() ? nullptr : found->second.get();
   fleet::RecordOrigin origin = run == nullptr ? fleet::RecordOrigin() : run->rules.origin;
   if (const auto key = keys_.find(run == nullptr ? kubeKeyOf(record) : fs::path()); key != keys_.end())
     origin.runKey = key->second;
   reader.setOrigin(std::move(origin));
-  auto node = reader.read(record);
+  auto node = reader.read(record, directory);
   if (run == nullptr || !node.ok()) return node;
   std::error_code error;
   fs::path place =

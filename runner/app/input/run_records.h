@@ -39,7 +39,8 @@ class RecordsOfAnyRun {
   /// Asks Slurm once for each run of `records`. `unconfirmed`: as for slurmRules().
   static Result<RecordsOfAnyRun> open(const std::vector<std::filesystem::path>& records, bool unconfirmed);
   /// As RecordReader::read(); an Error also where the rules refuse the record. From any thread.
-  Result<fleet::NodeSummary> read(fleet::RecordReader& reader, const std::filesystem::path& record) const;
+  Result<fleet::NodeSummary> read(fleet::RecordReader& reader, const std::filesystem::path& record,
+                                  const std::filesystem::path& directory = {}) const;
 
  private:
   struct Run {

@@ -18,7 +18,7 @@ SecretKey keyOf(unsigned char number) {
 
 Envelope signedEnvelope() {
   Envelope envelope{R"({"a":1})", {}};
-  envelope.sign(keyOf(1));
+  EXPECT_TRUE(envelope.sign(keyOf(1)).ok());
   return envelope;
 }
 
@@ -40,8 +40,8 @@ TEST(Envelope, SignsTypeAndLengthsWithThePayload) {
 
 TEST(Envelope, IsSignedByEachOfItsSigners) {
   Envelope envelope = signedEnvelope();
-  envelope.sign(keyOf(2));
-  envelope.sign(keyOf(2));
+  EXPECT_TRUE(envelope.sign(keyOf(2)).ok());
+  EXPECT_TRUE(envelope.sign(keyOf(2)).ok());
   EXPECT_EQ(envelope.signatures.size(), 2U);
   const auto read = parseEnvelope(envelopeText(envelope));
   ASSERT_TRUE(read.ok()) << read.error().text();
