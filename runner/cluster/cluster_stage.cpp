@@ -231,7 +231,7 @@ Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers, size_t
   for (size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].mute = !answers[i];
     // Whose ranks have ended all runs holds nobody up, however busy they were: another node may say "late".
-    if (answers[i] && setOf(*answers[i], "ended").size() >= runs)
+    if (answers[i] && flag(*answers[i], "clean") && setOf(*answers[i], "ended").size() >= runs)
       for (RankReport& rank : nodes[i].ranks) rank.active = -1;
   }
   if (late) return withOwn(culpritAtDeadline(nodes));

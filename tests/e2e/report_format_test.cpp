@@ -219,8 +219,7 @@ TEST(Redact, FollowsNoLinkOutOfADirectory) {
   fs::create_symlink(recordOf(0), in("sent/n0/record.json"));
   const auto made = runMuster({"redact", in("sent"), "--out", in("sent-red"), "--map", in("sent.map")});
   EXPECT_EQ(made.exitCode, 2);
-  EXPECT_NE(made.err.find("n0/record.json: cannot read it: Too many levels of symbolic links"),
-            std::string::npos)
+  EXPECT_NE(made.err.find("cannot read it: Too many levels of symbolic links"), std::string::npos)
       << made.err;
   EXPECT_FALSE(fs::exists(in("sent-red")));
   EXPECT_EQ(runMuster({"report", in("sent"), "--format", "csv", "--out", in("sent.csv")}).exitCode, 2);

@@ -190,6 +190,9 @@ class Node(case.Case):
         meta = dict(pod["metadata"], name="later", uid="later", labels={**pod["metadata"]["labels"], "muster.dev/round": "2"})
         self.cluster.store.logs["later", "muster"] = lambda: "nothing\n"
         self.cluster.store.put("pods", "default", dict(pod, metadata=meta))
+        self.assertEqual(self.states()["n0"], "rejected", "no round 2 was begun: anybody may give a pod its label")
+        rounds = os.path.join(self.run_folder, "rounds")
+        shutil.copy(os.path.join(rounds, "1.json"), os.path.join(rounds, "2.json"))
         self.assertEqual(self.states()["n0"], "lost")
         self.assertTrue(os.path.exists(os.path.join(self.run_folder, "attempts/n0.1/record.json")))
 
