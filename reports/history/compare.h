@@ -47,8 +47,8 @@ struct Comparison {
 /// by the samples of these two. It is worse only where one of both is known.
 Result<Comparison> compareRuns(Store& store, const Run& before, const Run& after);
 
-/// Whether runs have most figures of the one with fewer in common, unlike jobs of different scope. The numbers
-/// of their figures, as Store::figuresOf() has them.
+/// Whether runs have most figures of the one with fewer in common, unlike jobs of different scope. The
+/// numbers of their figures, as Store::figuresIn() has them.
 bool measuredAlike(const std::vector<int64_t>& one, const std::vector<int64_t>& other);
 
 }  // namespace muster::history

@@ -11,8 +11,8 @@ namespace muster::fleet {
 inline constexpr std::string_view kStageFact = "stage ";
 
 /// Adds the parameters that all cases of a stage have alike; those by which they differ are part of the names
-/// of the cases. Lists are left out: what they cover is in the labels of the measurements. A thousand facts
-/// of a record at most.
+/// of the cases. Lists are left out: what they cover is in the labels of the measurements. With the inventory
+/// a record has 2,000 facts at most.
 void readParameters(const dom::object& stage, NodeSummary& node, StageReader& names);
 
 }  // namespace muster::fleet
