@@ -275,10 +275,11 @@ TEST(ImportNccl, NothingUnknownStandsBehindTheTable) {
         "0inputs+0outputs (0major+1234minor)pagefaults 0swaps",
         "slurmstepd: pyxis: removing container filesystem"})
     EXPECT_EQ(imported(whole + line + "\n").cases.at(0).error, "");
-  for (const std::string line :
-       {"the connection was lost", NcclTable().row(4 << 20).c_str(), "+ exit 139", "+ echo failed", "+ rc=1",
-        "slurmstepd: pyxis: failed to stop the container", "2026-11-28 13:33:41 ERROR",
-        "Sat 28 Nov 2026 13:33:41 failed", "job failed, done", "done: 7 of 8 ranks"})
+  const std::string row = NcclTable().row(4 << 20);
+  for (const std::string& line : std::vector<std::string>{
+           "the connection was lost", row, "+ exit 139", "+ echo failed", "+ rc=1",
+           "slurmstepd: pyxis: failed to stop the container", "2026-11-28 13:33:41 ERROR",
+           "Sat 28 Nov 2026 13:33:41 failed", "job failed, done", "done: 7 of 8 ranks"})
     EXPECT_THAT(imported(whole + line + "\n").cases.at(0).error,
                 StartsWith("a line behind the table is not one of a run that ended well: line 25: "));
 }
