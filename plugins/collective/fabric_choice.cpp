@@ -163,7 +163,8 @@ FabricVote voteFrom(const std::string& text) {
     const bool there = parts.is_array() && i < parts.size() && parts[i].is_string();
     return there ? printable(parts[i].get<std::string>(), 300) : std::string();
   };
-  return {part(0), part(1), part(2)};
+  const std::string fabric = part(1);
+  return {part(0), isPlainName(fabric) ? fabric : "", part(2)};
 }
 
 Status checkSame(const std::vector<FabricVote>& votes) {
@@ -173,20 +174,24 @@ Status checkSame(const std::vector<FabricVote>& votes) {
   const auto fewer = [&](const FabricVote& a, const FabricVote& b) {
     return counts[a.fabric] < counts[b.fabric];
   };
-  const FabricVote& most = *std::max_element(votes.begin(), votes.end(), fewer);  // the first of equals
+  const auto most = std::max_element(votes.begin(), votes.end(), fewer);  // the first of equals
+  // Of what a rank says only its number is certain.
+  const auto said = [&](const FabricVote& vote) {
+    return fmt::format("rank {} (on {}) say {} ({})", &vote - votes.data(), quoted(vote.node, 100),
+                       vote.fabric.empty() ? "nothing" : vote.fabric, quoted(vote.evidence, 300));
+  };
   std::vector<std::string> others;
   std::set<std::string> nodes;
   for (const FabricVote& vote : votes)
-    if (vote.fabric != most.fabric && nodes.insert(vote.node).second && nodes.size() <= kMostNamed)
-      others.push_back(fmt::format("{} say {} ({})", vote.node, vote.fabric, vote.evidence));
+    if (vote.fabric != most->fabric && nodes.insert(vote.node).second && nodes.size() <= kMostNamed)
+      others.push_back(said(vote));
   if (nodes.empty()) return {};
   if (nodes.size() > kMostNamed) others.push_back(fmt::format("{} more nodes", nodes.size() - kMostNamed));
   return Error{
       ErrorCode::kCorrupt,
-      fmt::format("the NICs of {} of {} ranks, as on {}, say {} ({}), those of {}; expected the same on all "
-                  "nodes: compare the NICs of the nodes, or name the fabric in the plan",
-                  counts[most.fabric], votes.size(), most.node, most.fabric, most.evidence,
-                  join(others, "; ")),
+      fmt::format("of {} of {} ranks the NICs call for the same fabric: those of {}; those of {}; expected "
+                  "the same on all nodes: compare the NICs of the nodes, or name the fabric in the plan",
+                  counts[most->fabric], votes.size(), said(*most), join(others, "; those of ")),
       "params.fabric"};
 }
 

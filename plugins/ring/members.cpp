@@ -53,6 +53,7 @@ std::string simulatedName(const Place& place, int node) {
 struct Seat {
   int node = 0;
   int local = 0;
+  int localSize = 0;
   std::string name;
   std::pair<double, double> machine;  ///< equal for ranks on the same one
 };
@@ -64,6 +65,36 @@ std::pair<double, double> machineNumber() {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (const char c : *id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return {static_cast<double>(hash >> 32), static_cast<double>(hash & 0xffffffffu)};
+}
+
+/// Ranks stand node by node, as the runner numbers them, and those of a node say alike how many they are: no
+/// rank is one of another's node.
+Status checkSeats(const Place& place, const std::vector<Seat>& seats) {
+  int nodes = 0, local = 0, size = 0, last = -1;
+  for (size_t rank = 0; rank < seats.size(); ++rank) {
+    const Seat& seat = seats[rank];
+    const bool isFirst = local == size;
+    if (isFirst) {
+      ++nodes;
+      local = 0;
+      size = seat.localSize;
+    }
+    if ((isFirst ? seat.node <= last : seat.node != last) || seat.local != local || seat.localSize != size)
+      return Error{ErrorCode::kPeer,
+                   fmt::format("ranks contradict each other in where they are, at rank {} of the group: a "
+                               "wrong place came from a rank that cannot be told",
+                               rank),
+                   "ring"};
+    last = seat.node;
+    ++local;
+  }
+  if (local == size && nodes == place.nodes) return {};
+  return Error{
+      ErrorCode::kPeer,
+      fmt::format("ranks are on {} nodes by their own words, and the group has {}: a wrong place came "
+                  "from a rank that cannot be told",
+                  nodes, place.nodes),
+      "ring"};
 }
 
 Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communicator) {
@@ -78,25 +109,28 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
         name = simulatedName(place, ++node);
         local = 0;
       }
-      seat = {node, local++, name, {node + 1.0, 0}};
+      seat = {node, local++, 0, name, {node + 1.0, 0}};
     }
     return seats;
   }
-  constexpr size_t kWidth = 4 + kNumbersPerName;
+  constexpr size_t kWidth = 5 + kNumbersPerName;
   std::vector<double> told(size * kWidth);
   double* own = &told[static_cast<size_t>(communicator.rank()) * kWidth];
   own[0] = place.node;
   own[1] = place.localRank;
-  std::tie(own[2], own[3]) = machineNumber();
-  encode(place.nodeName, own + 4);
+  own[2] = place.localSize;
+  std::tie(own[3], own[4]) = machineNumber();
+  encode(place.nodeName, own + 5);
   std::vector<bool> mine(told.size());
   std::fill_n(mine.begin() + (own - told.data()), kWidth, true);
   MUSTER_TRY(const std::vector<double> all, gatherOverRanks(communicator, told, mine));
   for (size_t i = 0; i < size; ++i)
     seats[i] = {static_cast<int>(all[i * kWidth]),
                 static_cast<int>(all[i * kWidth + 1]),
-                decode(&all[i * kWidth + 4]),
-                {all[i * kWidth + 2], all[i * kWidth + 3]}};
+                static_cast<int>(all[i * kWidth + 2]),
+                decode(&all[i * kWidth + 5]),
+                {all[i * kWidth + 3], all[i * kWidth + 4]}};
+  MUSTER_CHECK_OK(checkSeats(place, seats));
   return seats;
 }
 
@@ -153,7 +187,7 @@ Result<Members> gatherMembers(const Place& place, Communicator& communicator) {
   std::vector<std::string> names;  // of nodes, in their order
   for (const auto& [node, locals] : byNode)
     names.push_back(seats[static_cast<size_t>(locals.begin()->second)].name);
-  if (communicator.ranksTalk()) dropSharedNames(names);
+  if (communicator.ranksTalk()) keepOwnNames(names);
   Members members;
   std::map<std::pair<double, double>, int> machines;
   for (const auto& [node, locals] : byNode) {

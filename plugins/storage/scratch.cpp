@@ -64,6 +64,15 @@ Result<Mount> mountOf(int directory) {
   return Error{ErrorCode::kIo, "has no line for mount " + id, "/proc/self/mountinfo"};
 }
 
+Result<Mount> mountAbove(const std::string& directory) {
+  for (fs::path path = directory; path.is_absolute(); path = path.parent_path()) {
+    const Fd fd(open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (fd.valid()) return mountOf(fd.get());
+    if (path == path.root_path()) break;
+  }
+  return Error{ErrorCode::kIo, "cannot be opened, nor can what is above it", printable(directory, 200)};
+}
+
 Status reportMount(const Site& site, const Mount& mount) {
   MUSTER_CHECK_OK(site.host.fact("mount_source", mount.source));
   MUSTER_CHECK_OK(site.host.fact("file_system", mount.type));
@@ -116,6 +125,16 @@ ssize_t readFully(int fd, char* buffer, size_t size) {
     length += static_cast<size_t>(n);
   }
   return static_cast<ssize_t>(length);
+}
+
+int writeFully(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n == 0 ? EIO : errno;
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return 0;
 }
 
 Result<std::string> newName() {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "plugins/storage/tests.h"
 #include "runner/system/files.h"
@@ -20,6 +21,8 @@ struct Mount {
   [[nodiscard]] std::string text() const { return type + " of " + source; }
 };
 Result<Mount> mountOf(int directory);
+/// The mount of a directory or, where it cannot be opened, of the nearest one above that can.
+Result<Mount> mountAbove(const std::string& directory);
 /// Reports it as text metrics.
 Status reportMount(const Site& site, const Mount& mount);
 
@@ -59,6 +62,9 @@ class Scratch {
 
 /// Reads until the buffer is full or the file ends; the bytes read, or -1 with errno.
 ssize_t readFully(int fd, char* buffer, size_t size);
+
+/// Writes all of it; 0, or the errno of the failure.
+int writeFully(int fd, std::string_view content);
 
 /// A name that no other run has: "muster-storage-0f3a...".
 Result<std::string> newName();

@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
 
 #include "kernels/spec/pattern.h"
 #include "plugins/sdk/group_store.h"
@@ -42,13 +45,22 @@ std::string fileOf(int rank) {
   return fmt::format("rank{}", rank);
 }
 
+/// An error of the shared directory. What another node of the run, which may do the same there, can have
+/// caused is no finding about this one (kPeer).
+Error failed(const std::string& what, int error, const std::string& file) {
+  constexpr int kOfAnybody[] = {EACCES, EAGAIN, EDQUOT,  EEXIST,    EISDIR, ELOOP, EMLINK,
+                                ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM,  ESTALE};
+  const bool isCommon =
+      std::find(std::begin(kOfAnybody), std::end(kOfAnybody), error) != std::end(kOfAnybody);
+  return {isCommon ? ErrorCode::kPeer : ErrorCode::kIo, what + ": " + errnoText(error), file};
+}
+
 /// The directory of all ranks. Each makes it where another has not yet, so that nodes with a directory of
 /// their own get that far, too.
 class Meeting {
  public:
   ~Meeting() {
     if (!own_.valid()) return;
-    for (const std::string& file : files_) unlinkat(own_.get(), file.c_str(), 0);
     leave();
   }
   Meeting() = default;
@@ -59,40 +71,59 @@ class Meeting {
     parent_ = std::move(parent);
     name_ = name;
     if (mkdirat(parent_.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
-      return Error{ErrorCode::kIo, "cannot make a directory there: " + errnoText(errno), name};
+      return failed("cannot make a directory there", errno, name);
     own_ = Fd(openat(parent_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (own_.valid()) return requireOwn(own_.get(), name);
-    return Error{ErrorCode::kIo, "cannot open the directory: " + errnoText(errno), name};
+    if (!own_.valid()) return failed("cannot open the directory", errno, name);
+    const Status isOwn = requireOwn(own_.get(), name);
+    return isOwn.ok() ? isOwn : Error{ErrorCode::kPeer, isOwn.error().message, name};
   }
   [[nodiscard]] int fd() const { return own_.get(); }
 
-  Result<Fd> create(const std::string& file) {
-    Fd fd(openat(own_.get(), file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd.valid()) return Error{ErrorCode::kIo, "cannot make a file: " + errnoText(errno), file};
-    files_.push_back(file);
+  /// A new version of a file, whatever is in its place. It is written under a name that nobody else knows,
+  /// and prepared there before it is renamed.
+  Result<Fd> replace(const std::string& file, std::string_view content,
+                     const std::function<Status(int)>& prepare = {}) {
+    MUSTER_TRY(const std::string fresh, newName());
+    Fd fd(openat(own_.get(), fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd.valid()) return failed("cannot make a file", errno, file);
+    files_[fresh] = {};
+    if (const int error = writeFully(fd.get(), content)) return failed("cannot write a file", error, file);
+    if (fsync(fd.get()) != 0) return failed("cannot write a file", errno, file);
+    if (prepare) MUSTER_CHECK_OK(prepare(fd.get()));
+    if (renameat(own_.get(), fresh.c_str(), own_.get(), file.c_str()) != 0)
+      return failed("cannot rename a file", errno, file);
+    files_.erase(fresh);
+    files_[file] = look(file);
     return fd;
   }
-  /// Writes a new file beside it and renames that.
-  Status replace(const std::string& file, const std::string& content) {
-    const std::string fresh = file + ".new";
-    MUSTER_TRY(const Fd fd, create(fresh));
-    MUSTER_CHECK_OK(appendAndSync(fd.get(), content, fresh));
-    if (renameat(own_.get(), fresh.c_str(), own_.get(), file.c_str()) != 0)
-      return Error{ErrorCode::kIo, "cannot rename a file: " + errnoText(errno), fresh};
-    files_.back() = file;
-    return {};
+  /// Whether a file is no longer as this rank left it.
+  [[nodiscard]] bool changed() const {
+    return std::any_of(files_.begin(), files_.end(),
+                       [this](const auto& file) { return look(file.first) != file.second; });
   }
   /// Removes what this rank made; the directory goes with the last one.
   void leave() {
-    for (const std::string& file : files_) unlinkat(own_.get(), file.c_str(), 0);
+    for (const auto& [file, left] : files_) unlinkat(own_.get(), file.c_str(), 0);
     files_.clear();
     unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR);
   }
 
  private:
+  /// Inode, size and time of change, which tell of whatever another one did to a file or to its name.
+  using Look = std::array<uint64_t, 4>;
+  /// As the server has it. Not opened: closing it would end the lock.
+  [[nodiscard]] Look look(const std::string& file) const {
+    struct statx info {};
+    if (statx(own_.get(), file.c_str(), AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC,
+              STATX_INO | STATX_SIZE | STATX_CTIME, &info) != 0)
+      return {};
+    return {info.stx_ino, info.stx_size, static_cast<uint64_t>(info.stx_ctime.tv_sec),
+            info.stx_ctime.tv_nsec};
+  }
+
   Fd parent_, own_;
   std::string name_;
-  std::vector<std::string> files_;
+  std::map<std::string, Look> files_;  ///< as this rank left them
 };
 
 /// Tells who is at fault and why, on all ranks; whether it is this one. An error where that cannot be told: a
@@ -108,7 +139,8 @@ Result<bool> reportFaults(const Site& site, const std::vector<NodeView>& nodes) 
   }
   const std::string text = reasonText(join(texts, " || "));
   if (!texts.empty()) MUSTER_CHECK_OK(site.host.fact("node_fault", text));
-  if (!told) return Error{ErrorCode::kPeer, text, ""};
+  if (!told)
+    return Error{ErrorCode::kPeer, "nodes see the directory differently: " + quoted(text, text.size()), ""};
   return own;
 }
 
@@ -119,12 +151,15 @@ class SharedCase {
 
   Status run() {
     MUSTER_CHECK_OK(meet());
-    MUSTER_CHECK_OK(together("written", [this] { return meeting_.replace(fileOf(site_.rank), content(0)); }));
+    MUSTER_CHECK_OK(together("written", [this] { return write(0); }));
     lookAtAll(0);
     MUSTER_CHECK_OK(together("seen", [] { return Status(); }));
+    changed_ = meeting_.changed();
     MUSTER_CHECK_OK(together("replaced", [this] { return replaceAndRead(); }));
     lookAtAll(kReplacements);
     if (params_.locks) MUSTER_CHECK_OK(tryLocks());
+    MUSTER_CHECK_OK(together("looked", [] { return Status(); }));
+    changed_ = changed_ || meeting_.changed();
     MUSTER_TRY(const std::vector<NodeView> nodes, collect());
     meeting_.leave();  // a second time below: where others' files were in the way now
     MUSTER_CHECK_OK(barrier("left"));
@@ -136,17 +171,19 @@ class SharedCase {
   [[nodiscard]] std::string content(uint64_t version) const {
     return contentOf(params_.size, site_.rank, version);
   }
+  Status write(uint64_t version) {
+    MUSTER_TRY(const Fd written, meeting_.replace(fileOf(site_.rank), content(version)));
+    return {};
+  }
   Status barrier(const char* name) {
     return store_.barrier(name, kPatience + params_.visibleWithin * 2 * site_.size);
   }
   /// Opens the directory and agrees on a name in it.
   Status meet() {
     auto directory = openIn(params_.directory);
-    if (!directory.ok()) problem_ = directory.error().text();
-    if (directory.ok()) {
-      MUSTER_TRY(mount_, mountOf(directory->get()));
-      MUSTER_CHECK_OK(reportMount(site_, mount_));
-    }
+    if (!directory.ok()) keepProblem({ErrorCode::kPeer, directory.error().message, directory.error().where});
+    MUSTER_TRY(mount_, directory.ok() ? mountOf(directory->get()) : mountAbove(params_.directory));
+    if (directory.ok()) MUSTER_CHECK_OK(reportMount(site_, mount_));
     if (site_.rank == 0) {
       MUSTER_TRY(const std::string name, newName());
       MUSTER_CHECK_OK(store_.set("name", name));
@@ -163,8 +200,13 @@ class SharedCase {
     site_.host.progress(-1, name);
     if (site_.host.cancelled()) return Error{ErrorCode::kTimeout, "cancelled", name};
     if (canWork())
-      if (const Status status = step(); !status.ok()) problem_ = status.error().text();
+      if (const Status status = step(); !status.ok()) keepProblem(status.error());
     return barrier(name);
+  }
+
+  void keepProblem(const Error& error) {
+    problem_ = error.text();
+    isCommon_ = error.code == ErrorCode::kPeer;
   }
 
   /// Keeps the first fault of each.
@@ -174,10 +216,11 @@ class SharedCase {
   }
 
   /// Which version of the file of `of` is there: from `oldest` to `newest`, -1 for none, -2 for one that is
-  /// none of them.
-  int64_t versionOf(int of, uint64_t oldest, uint64_t newest) const {
+  /// none of them; an error where that cannot be told.
+  Result<int64_t> versionOf(int of, uint64_t oldest, uint64_t newest) const {
     const Fd fd(openat(meeting_.fd(), fileOf(of).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!fd.valid()) return -1;
+    if (!fd.valid() && (errno == ENOENT || errno == ESTALE)) return -1;
+    if (!fd.valid()) return failed("cannot open another node's file", errno, fileOf(of));
     std::string found(params_.size + 1, '\0');  // a file that is too long shows
     const ssize_t length = readFully(fd.get(), found.data(), found.size());
     if (length < 0) return errno == ESTALE ? -1 : -2;  // NFS: it was replaced meanwhile
@@ -192,16 +235,19 @@ class SharedCase {
     const double begin = systemClock().now();
     for (int of = 0; canWork() && of < site_.size; ++of) {
       if (of == site_.rank || sights_[static_cast<size_t>(of)] != static_cast<char>(Sight::kSame)) continue;
-      int64_t found = versionOf(of, 0, version);
-      while (found != static_cast<int64_t>(version) && !site_.host.cancelled() &&
+      const auto wanted = static_cast<int64_t>(version);
+      Result<int64_t> found = versionOf(of, 0, version);
+      while (!(found.ok() && *found == wanted) && !site_.host.cancelled() &&
              systemClock().now() - begin < params_.visibleWithin) {
         poll(nullptr, 0, kLookMillis);
         found = versionOf(of, 0, version);
       }
-      if (found == static_cast<int64_t>(version))
+      if (!found.ok())
+        keepProblem(found.error());
+      else if (*found == wanted)
         visibleTime_ = std::max(visibleTime_, systemClock().now() - begin);
       else
-        see(of, found == -1 ? Sight::kMissing : found == -2 ? Sight::kWrong : Sight::kStale);
+        see(of, *found == -1 ? Sight::kMissing : *found == -2 ? Sight::kWrong : Sight::kStale);
     }
   }
 
@@ -210,8 +256,9 @@ class SharedCase {
   Status replaceAndRead() {
     const int neighbour = (site_.rank + 1) % site_.size;
     for (uint64_t version = 1; version <= kReplacements; ++version) {
-      MUSTER_CHECK_OK(meeting_.replace(fileOf(site_.rank), content(version)));
-      if (versionOf(neighbour, 0, kReplacements) == -2) see(neighbour, Sight::kTorn);
+      MUSTER_CHECK_OK(write(version));
+      const Result<int64_t> found = versionOf(neighbour, 0, kReplacements);
+      if (found.ok() && *found == -2) see(neighbour, Sight::kTorn);
     }
     return {};
   }
@@ -224,12 +271,12 @@ class SharedCase {
     whole.l_whence = SEEK_SET;
     Fd own;
     MUSTER_CHECK_OK(together("locked", [&]() -> Status {
-      MUSTER_TRY(own, meeting_.create(nameOf(site_.rank)));
-      if (fcntl(own.get(), F_SETLK, &whole) == 0) return {};
-      return Error{
-          ErrorCode::kIo,
-          fmt::format("cannot lock a file by fcntl: {}; of Lustre, mount it with -o flock", errnoText(errno)),
-          params_.directory};
+      MUSTER_TRY(own, meeting_.replace(nameOf(site_.rank), "", [&](int file) -> Status {
+        if (fcntl(file, F_SETLK, &whole) == 0) return {};
+        return failed("cannot lock a file by fcntl (of Lustre, mount it with -o flock)", errno,
+                      params_.directory);
+      }));
+      return {};
     }));
     return together("tried", [&]() -> Status {
       for (int of = 0; of < site_.size; ++of) {
@@ -248,6 +295,8 @@ class SharedCase {
     reader.read("name", view.name);
     reader.read("mount", view.mount);
     reader.read("problem", view.problem);
+    reader.read("is_common", view.isCommon);
+    reader.read("changed", view.changed);
     reader.read("sights", view.sights);
     MUSTER_CHECK_OK(reader.status());
     if (view.sights.size() != static_cast<size_t>(site_.size) ||
@@ -258,20 +307,26 @@ class SharedCase {
 
   /// What all nodes saw, on all of them.
   Result<std::vector<NodeView>> collect() {
-    const Json own = {
-        {"name", site_.node}, {"mount", mount_.text()}, {"problem", problem_}, {"sights", sights_}};
-    MUSTER_CHECK_OK(store_.set(fmt::format("view/{}", site_.rank), dumpJson(own)));
+    const std::string own = dumpJson({{"name", site_.node},
+                                      {"mount", mount_.text()},
+                                      {"problem", problem_},
+                                      {"sights", sights_},
+                                      {"is_common", isCommon_},
+                                      {"changed", changed_}});
+    MUSTER_CHECK_OK(store_.set(fmt::format("view/{}", site_.rank), own));
     std::vector<NodeView> nodes;
     for (int rank = 0; rank < site_.size; ++rank) {
       const std::string key = fmt::format("view/{}", rank);
       MUSTER_TRY(const std::string text, store_.get(key, kPatience));
+      if (rank == site_.rank && text != own)
+        return Error{ErrorCode::kPeer, "what this node saw came back changed", key};
       Result<NodeView> view = readView(text, key);
       if (!view.ok()) return Error{ErrorCode::kPeer, view.error().text(), key};
       nodes.push_back(*std::move(view));
     }
     std::vector<std::string> names;
     for (const NodeView& node : nodes) names.push_back(node.name);
-    dropSharedNames(names);
+    keepOwnNames(names);
     for (size_t rank = 0; rank < nodes.size(); ++rank) nodes[rank].name = names[rank];
     return nodes;
   }
@@ -287,7 +342,9 @@ class SharedCase {
   sdk::HostStore store_;
   Mount mount_;
   Meeting meeting_;
-  std::string problem_;  ///< why this node cannot take part
+  std::string problem_;    ///< why this node cannot take part
+  bool isCommon_ = false;  ///< see NodeView
+  bool changed_ = false;
   std::string sights_ = std::string(static_cast<size_t>(site_.size), static_cast<char>(Sight::kSame));
   double visibleTime_ = 0;
 };

@@ -102,16 +102,26 @@ class Differences {
   const std::vector<NodeView>& nodes_;
 };
 
-}  // namespace
+/// Whether most of the other nodes have another mount.
+bool isElsewhere(const std::vector<NodeView>& nodes, const NodeView& node) {
+  const auto others = std::count_if(nodes.begin(), nodes.end(),
+                                    [&](const NodeView& other) { return other.mount != node.mount; });
+  return others > 1 && 2 * static_cast<size_t>(others) > nodes.size() - 1;
+}
 
-std::vector<NodeFault> blame(const std::vector<NodeView>& nodes) {
+std::vector<NodeFault> blameByViews(const std::vector<NodeView>& nodes) {
   std::vector<NodeFault> faults;
   Differences left(nodes);
-  for (int node = 0; node < left.size(); ++node)
-    if (const std::string& problem = nodes[static_cast<size_t>(node)].problem; !problem.empty()) {
-      faults.push_back({node, problem});
-      left.explained.insert(node);
-    }
+  for (int i = 0; i < left.size(); ++i) {
+    const NodeView& node = nodes[static_cast<size_t>(i)];
+    if (node.problem.empty()) continue;
+    const bool told = !node.isCommon || isElsewhere(nodes, node);
+    faults.push_back(
+        {i,
+         node.problem + (told ? "" : " (whether this node or another one there is at fault cannot be told)"),
+         told});
+    left.explained.insert(i);
+  }
   while (true) {
     int most = 0;
     std::vector<int> worst;
@@ -131,6 +141,23 @@ std::vector<NodeFault> blame(const std::vector<NodeView>& nodes) {
                         !isOpen});
     left.explained.insert(worst.begin(), worst.end());
   }
+}
+
+}  // namespace
+
+std::vector<NodeFault> blame(const std::vector<NodeView>& nodes) {
+  std::vector<int> changed;
+  for (size_t node = 0; node < nodes.size(); ++node)
+    if (nodes[node].changed) changed.push_back(static_cast<int>(node));
+  std::vector<NodeFault> faults = blameByViews(nodes);
+  if (changed.empty()) return faults;
+  for (NodeFault& fault : faults) {
+    fault.told = false;
+    fault.text +=
+        fmt::format(" (another node or program changed the files of {}; whose fault it is cannot be told)",
+                    namesOf(nodes, changed));
+  }
+  return faults;
 }
 
 }  // namespace muster::storage

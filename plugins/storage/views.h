@@ -23,6 +23,8 @@ struct NodeView {
   std::string mount;    ///< "nfs4 of server:/export"
   std::string problem;  ///< why it could not take part; empty: it did
   std::string sights;
+  bool isCommon = false;  ///< its problem can be the directory's own or another node's doing there
+  bool changed = false;   ///< a file of its own was not as it left it
 };
 
 /// A node to blame, and why.
@@ -35,7 +37,9 @@ struct NodeFault {
 /// The nodes that explain every difference, as few as possible: those with problems of their own, then again
 /// and again the node that most differences are laid to. One is laid to who sees it where more of the other
 /// nodes see that file as it is, to whose file it is where fewer do, else to both; so nobody's word alone is
-/// held against another node. Where several nodes have most (of two nodes always), it cannot be told which.
+/// held against another node. Where several nodes have most (of two nodes always), it cannot be told which,
+/// and where somebody changed a file, whose doing it is. A common problem is a node's own where its directory
+/// is mounted otherwise than those of most others.
 std::vector<NodeFault> blame(const std::vector<NodeView>& nodes);
 
 }  // namespace muster::storage

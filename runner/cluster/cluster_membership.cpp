@@ -80,7 +80,7 @@ void ClusterMembership::rollCall(double patience) {
     agreement_.noteRead(kName);
 }
 
-void ClusterMembership::leaveTogether() {
+bool ClusterMembership::leaveTogether(double patience) {
   constexpr const char* kName = "leave";
   const ClusterOptions& options = node_.options;
   heartbeat_.endRun();
@@ -90,19 +90,26 @@ void ClusterMembership::leaveTogether() {
       const std::lock_guard lock(node_.mutex);
       return node_.peers.othersAtWork(node_.time.now());
     };
-    while (atWork() > 0 && !options.cancelled->load()) node_.pause(options.beat);
-    if (!node_.client->set(key, "1").ok()) return;
+    const double end = node_.time.now() + patience;
+    while (atWork() > 0 && node_.time.now() < end && !options.cancelled->load()) node_.pause(options.beat);
+    const bool together = atWork() == 0;
+    if (!node_.client->set(key, "1").ok()) return together;
     const std::lock_guard lock(node_.mutex);
-    return agreement_.expectReaders(kName, node_.peers.liveOthers(node_.time.now()));
+    agreement_.expectReaders(kName, node_.peers.liveOthers(node_.time.now()));
+    return together;
   }
-  while (!options.cancelled->load()) {
+  // Node 0 may be at work itself before it waits for others.
+  const double end = node_.time.now() + 2 * patience;
+  while (!options.cancelled->load() && node_.time.now() < end) {
     const auto left = node_.client->get(key, options.beat);
     node_.answered(left.ok() ? Status() : Status(left.error()));
-    if (left.ok()) return agreement_.noteRead(kName);
+    if (left.ok()) agreement_.noteRead(kName);
+    if (left.ok()) return true;
     if (left.error().code != ErrorCode::kTimeout) node_.pause(options.beat);
     const std::lock_guard lock(node_.mutex);
-    if (!node_.joined || !node_.lostLeader().empty()) return;
+    if (!node_.joined || !node_.lostLeader().empty()) return true;
   }
+  return options.cancelled->load();
 }
 
 void ClusterMembership::hold(Members members) {

@@ -24,8 +24,9 @@ class ClusterMembership {
   /// each knows what the others have finished, whoever ends first.
   void rollCall(double patience);
   /// Waits until all nodes that are alive have ended their runs, too; for launchers that end all nodes once
-  /// the first one leaves with a bad exit code.
-  void leaveTogether();
+  /// the first one leaves with a bad exit code. A node can take `patience` seconds for its own run; one that
+  /// takes longer is not waited for, and false is returned.
+  bool leaveTogether(double patience);
 
   /// This start's own entry among Members.
   [[nodiscard]] const std::string& self() const { return node_.nonce; }

@@ -171,12 +171,15 @@ bool isPlainName(std::string_view name) {
   });
 }
 
-void dropSharedNames(std::vector<std::string>& names) {
+void keepOwnNames(std::vector<std::string>& names) {
+  constexpr std::string_view kNumbered = "node-rank-";
   const auto shortName = [](const std::string& name) { return name.substr(0, name.find('.')); };
   std::map<std::string, int> nodes;
   for (const std::string& name : names) ++nodes[shortName(name)];
   for (size_t rank = 0; rank < names.size(); ++rank)
-    if (nodes[shortName(names[rank])] > 1) names[rank] = fmt::format("node-rank-{}", rank);
+    if (std::string& name = names[rank];
+        !isPlainName(name) || name.starts_with(kNumbered) || nodes[shortName(name)] > 1)
+      name = fmt::format("{}{}", kNumbered, rank);
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
@@ -186,6 +189,12 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
     result += parts[i];
   }
   return result;
+}
+
+std::string quoted(std::string_view text, size_t most) {
+  std::string words = printable(text, most);
+  std::replace(words.begin(), words.end(), '"', '\'');
+  return '"' + words + '"';
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

@@ -59,9 +59,15 @@ bool isPlainName(std::string_view name);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-/// Of nodes, by rank: calls those "node-rank-N" whose name another one has, at least up to its first dot, as
-/// hosts may call themselves by their full names: one would be blamed for the other.
-void dropSharedNames(std::vector<std::string>& names);
+/// Of nodes, by rank, who told them: calls those "node-rank-N" whose name is not plain, and would be read as
+/// something else, or which another one has, at least up to its first dot, as hosts may call themselves by
+/// their full names: one would be blamed for the other.
+void keepOwnNames(std::vector<std::string>& names);
+
+/// Words of somebody else in double quotes, of which they hold none themselves: what reads a text for what it
+/// says of ranks and nodes leaves out what is quoted in it (reports/fleet/read/cause.h).
+std::string quoted(std::string_view text, size_t most);
+
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 /// ASCII letters alone change.

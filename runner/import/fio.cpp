@@ -3,7 +3,11 @@
 // plugin, because the file, device and pattern behind them are the job's own: a plan's limits name the job.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 #include "runner/import/fio_output.h"
 #include "runner/import/source.h"
 
@@ -20,6 +24,45 @@ void addLatency(const FioDirection& of, const Labels& labels, const std::string&
   };
   if (const auto p99 = of.percentiles.find("99.000000"); p99 != of.percentiles.end()) add("p99", p99->second);
   if (of.latency) add("mean", *of.latency);
+}
+
+double wholeOption(const FioJob& job, const char* name) {
+  const auto found = job.options.find(name);
+  return found == job.options.end() ? 1 : static_cast<double>(wholeNumber(found->second).value_or(1));
+}
+
+/// Bytes of "64M", which is 64 * 2^20 here; 0 without the option or in another form, as "50%".
+double sizeOf(const FioJob& job) {
+  const auto found = job.options.find(job.options.contains("io_size") ? "io_size" : "size");
+  if (found == job.options.end()) return 0;
+  constexpr std::string_view kPrefixes = "kmgt";
+  std::string text = lowerCase(found->second);
+  const size_t power = text.empty() ? std::string::npos : kPrefixes.find(text.back());
+  if (power != std::string::npos) text.pop_back();
+  const double count = static_cast<double>(wholeNumber(text).value_or(0));
+  return power == std::string::npos ? count : std::ldexp(count, 10 * static_cast<int>(power + 1));
+}
+
+/// How a job with a `runtime` ended long before it though it had not moved its size either, as after a
+/// signal, which fio calls no error; empty: it did not. `time_based` is not in fio's output.
+std::string earlyEnd(const FioJob& job) {
+  for (const char* otherEnd : {"exitall", "exit_what", "fill_device", "number_ios", "ramp_time", "read_iolog",
+                               "steadystate", "zonemode"})
+    if (job.options.contains(otherEnd)) return "";
+  const auto found = job.options.find("runtime");
+  if (found == job.options.end()) return "";
+  const auto runtime = parseDuration(wholeNumber(found->second) ? found->second + "s" : found->second);
+  const double threads = wholeOption(job, "numjobs"), size = sizeOf(job) * wholeOption(job, "loops");
+  double ran = job.runtime / threads, moved = 0;
+  for (const auto& [direction, of] : job.directions) {
+    ran = std::max(ran, of.runtime);
+    moved += of.bytes;
+  }
+  if (!runtime.ok() || ran + std::max(1.0, *runtime / 50) >= *runtime) return "";
+  const bool sizeUnknown = size == 0 && (job.options.contains("size") || job.options.contains("io_size"));
+  const auto isNear = [&](double goal) { return std::abs(moved - goal) <= 0.1 * goal; };
+  if (sizeUnknown || (size > 0 && (isNear(size) || isNear(size * threads)))) return "";
+  return fmt::format("it ran {:.4g} s of its runtime of {:.4g} s: fio ended early", ran, *runtime);
 }
 
 void addJob(const FioJob& job, ImportedFile& file) {
@@ -42,6 +85,7 @@ void addJob(const FioJob& job, ImportedFile& file) {
     file.measurements.push_back(valueOf("imported.operation_rate", labels, of.operations, one.id));
     addLatency(of, labels, one.id, file);
   }
+  if (const std::string early = earlyEnd(job); !early.empty()) one.error = early;
   if (!moved) one.error = "the job moved nothing";
   if (job.errors > 0) one.error = fmt::format("{} of its operations failed", job.errors);
   if (job.error != 0) one.error = fmt::format("fio ended it with error {}", job.error);

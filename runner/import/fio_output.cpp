@@ -8,6 +8,7 @@ namespace muster {
 namespace {
 
 constexpr double kNanos = 1e9;
+constexpr double kMillis = 1e3;
 constexpr const char* kDirections[] = {"read", "write", "trim"};
 constexpr const char* kPercentiles[] = {"50.000000", "99.000000", "99.900000"};
 
@@ -42,15 +43,16 @@ Status readDirection(const Json& job, const char* direction, const std::string& 
   if (!job.contains(direction)) return {};
   JsonReader r(job[direction], path);
   FioDirection one;
-  double bytes = 0;
-  r.read("io_bytes", bytes);
+  r.read("io_bytes", one.bytes);
   r.read("bw_bytes", one.bandwidth);
   r.read("iops", one.operations);
   r.read("total_ios", one.total);
   r.optional("short_ios", one.shortOnes);
   r.optional("drop_ios", one.dropped);
+  r.optional("runtime", one.runtime);
+  one.runtime /= kMillis;
   MUSTER_CHECK_OK(r.status());
-  for (const double value : {bytes, one.bandwidth, one.operations, one.total})
+  for (const double value : {one.bytes, one.bandwidth, one.operations, one.total, one.runtime})
     if (!isAmount(value)) return Error{ErrorCode::kUsage, "holds a number that is none", path};
   // Latencies of no operation say nothing.
   if (one.total > 0) MUSTER_CHECK_OK(readLatency(job[direction], path + ".clat_ns", one));
@@ -58,12 +60,22 @@ Status readDirection(const Json& job, const char* direction, const std::string& 
   return {};
 }
 
-Result<FioJob> readJob(const Json& json, const std::string& path) {
+void addOptions(const Json& json, const char* key, std::map<std::string, std::string>& out) {
+  if (!json.contains(key)) return;
+  for (const auto& [name, value] : json[key].items())
+    if (value.is_string()) out[name] = value.get<std::string>();
+}
+
+Result<FioJob> readJob(const Json& json, const Json& file, const std::string& path) {
   FioJob job;
+  addOptions(file, "global options", job.options);
+  addOptions(json, "job options", job.options);
   JsonReader r(json, path);
   r.read("jobname", job.name);
   r.read("error", job.error);
   r.optional("total_err", job.errors);
+  r.optional("job_runtime", job.runtime);
+  job.runtime /= kMillis;
   MUSTER_CHECK_OK(r.status());
   for (const char* direction : kDirections)
     MUSTER_CHECK_OK(readDirection(json, direction, path + "." + direction, job));
@@ -77,7 +89,7 @@ Result<FioOutput> readFioOutput(const Json& json) {
   JsonReader r(json, "");
   r.read("fio version", output.version);
   r.each("jobs", [&](const Json& one, const std::string& path) -> Status {
-    MUSTER_TRY(FioJob job, readJob(one, path.substr(1)));
+    MUSTER_TRY(FioJob job, readJob(one, json, path.substr(1)));
     output.jobs.push_back(std::move(job));
     return {};
   });

@@ -15,6 +15,8 @@ namespace muster {
 
 /// What a job did in one direction.
 struct FioDirection {
+  double bytes = 0;
+  double runtime = 0;     ///< seconds, of the thread that took longest
   double bandwidth = 0;   ///< B/s
   double operations = 0;  ///< per second
   double total = 0;       ///< operations; 0: the job did nothing in this direction
@@ -25,6 +27,8 @@ struct FioDirection {
 
 struct FioJob {
   std::string name;
+  std::map<std::string, std::string> options;  ///< as written; those without a value are not reported
+  double runtime = 0;   ///< seconds, summed over the threads that are reported as this job
   int error = 0;        ///< errno that ended it, or the first one where it went on; 0: none
   uint64_t errors = 0;  ///< failed operations of a job that goes on after errors (continue_on_error)
   std::map<std::string, FioDirection> directions;  ///< read, write and trim

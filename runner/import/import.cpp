@@ -130,6 +130,7 @@ Status checkFile(const Source& source, ImportedFile& file) {
   }
   file.tool = printable(file.tool, kLongestName);
   file.said = printable(file.said, 2 * kLongestName);
+  for (std::string& device : file.deviceNames) device = printable(device, kLongestName);
   return {};
 }
 

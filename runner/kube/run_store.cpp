@@ -150,7 +150,12 @@ Status RunStore::keep(const std::string& node, const NodeResult& result, const s
 }
 
 Status RunStore::setAside(const std::string& node, int round) const {
-  const fs::path to = folder_ / "attempts" / fmt::format("{}.{}", node, round);
+  const std::string name = fmt::format("{}.{}", node, round);
+  fs::path to = folder_ / "attempts" / name;
+  std::error_code none;
+  // Of several pods of a round each is kept.
+  for (int n = 2; fs::exists(to / "result.json", none); ++n)
+    to = folder_ / "attempts" / fmt::format("{}-{}", name, n);
   MUSTER_CHECK_OK(makeOutputFolder(to, "--out"));
   MUSTER_CHECK_OK(moveInto(to, {{record(node), "record.json"}, {resultFile(node), "result.json"}}));
   return keep(node, {"", round, -1, ""}, "");

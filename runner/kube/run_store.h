@@ -41,7 +41,7 @@ struct NodeResult {
 ///   k8s.json inputs/          what was asked for      rounds/1.json        the chart's values of each round
 ///   run.key                   signs records           results/NODE.json    how the node's pod ended
 ///   records/NODE/record.json  from the pod's log, and its pages (collect)
-///   attempts/NODE.1/          what a resume set aside
+///   attempts/NODE.1/          what was set aside of that round; NODE.1-2 ...: of its further pods
 ///   expect.txt fleet/         for and from `muster fleet`
 class RunStore {
  public:

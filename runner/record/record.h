@@ -130,6 +130,8 @@ struct ImportedRecord {
   std::string tool;     ///< its name and version, as the file says
   std::string said;     ///< the tool's own verdict in its words; empty: it gives none
   std::string differs;  ///< why the result here is another one; empty: it is the same
+  /// Models of its devices, each once; empty: not told, as in older records.
+  std::vector<std::string> deviceNames = {};
 };
 
 /// One waiver that was in force and what became of it here.

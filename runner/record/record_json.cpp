@@ -82,8 +82,11 @@ Json toJson(const Rejudgement& again) {
 }
 
 Json toJson(const ImportedRecord& item) {
-  return {{"stage", item.stage},   {"file", item.file}, {"sha256", item.sha256}, {"bytes", item.bytes},
-          {"format", item.format}, {"tool", item.tool}, {"said", item.said},     {"differs", item.differs}};
+  Json json = {{"stage", item.stage}, {"file", item.file},      {"sha256", item.sha256},
+               {"bytes", item.bytes}, {"format", item.format},  {"tool", item.tool},
+               {"said", item.said},   {"differs", item.differs}};
+  if (!item.deviceNames.empty()) json["device_names"] = item.deviceNames;
+  return json;
 }
 
 template <typename T>

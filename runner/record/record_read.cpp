@@ -143,6 +143,7 @@ Result<ImportedRecord> importedFromJson(const Json& json, const std::string& pat
   readName(r, "tool", item.tool);
   readName(r, "said", item.said);
   readName(r, "differs", item.differs);
+  r.optional("device_names", item.deviceNames);
   MUSTER_CHECK_OK(r.status());
   return item;
 }

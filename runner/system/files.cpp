@@ -181,20 +181,22 @@ bool isNameBelow(std::string_view name) {
                       [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
+/// Without following a link or waiting for a pipe's writer.
+constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
 Result<Fd> openBelow(int folder, const std::string& name) {
-  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   if (!isNameBelow(name)) return Error{ErrorCode::kProtocol, "is no name of a file below the folder", name};
   const std::vector<std::string> parts = split(name, '/');
   Fd held;
   for (size_t i = 0; i + 1 < parts.size(); ++i) {
-    Fd next(openat(folder, parts[i].c_str(), kFlags | O_DIRECTORY));
+    Fd next(openat(folder, parts[i].c_str(), kToRead | O_DIRECTORY));
     if (!next.valid() && errno == ENOTDIR)  // so the kernel says of a link, too
       return Error{ErrorCode::kUsage, "cannot read it: " + errnoText(ENOTDIR), name};
     if (!next.valid()) return readError(name, errno);
     held = std::move(next);
     folder = held.get();
   }
-  Fd file(openat(folder, parts.back().c_str(), kFlags));
+  Fd file(openat(folder, parts.back().c_str(), kToRead));
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) return readError(name, errno);
   MUSTER_CHECK_OK(expectRegular(info, name));
@@ -202,6 +204,13 @@ Result<Fd> openBelow(int folder, const std::string& name) {
 }
 
 Result<Fd> openFound(const fs::path& path, const fs::path& directory) {
+  if (directory.empty()) {
+    Fd file(open(path.c_str(), kToRead));
+    struct stat info {};
+    if (!file.valid() || fstat(file.get(), &info) != 0) return readError(path, errno);
+    MUSTER_CHECK_OK(expectRegular(info, path));
+    return file;
+  }
   const Fd at(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!at.valid()) return readError(directory, errno);
   return openBelow(at.get(), path.lexically_relative(directory).string());

@@ -47,7 +47,8 @@ bool isNameBelow(std::string_view name);
 /// write there could turn to what only the caller can read.
 Result<Fd> openBelow(int folder, const std::string& name);
 
-/// openBelow() of a file whose path was found below `directory`.
+/// openBelow() of a file whose path was found below `directory`; without one only the path's end may be no
+/// link.
 Result<Fd> openFound(const std::filesystem::path& path, const std::filesystem::path& directory);
 
 /// readFile() of a file below `folder`, opened by openBelow().

@@ -14,6 +14,7 @@ namespace muster::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -275,6 +276,27 @@ TEST_F(Imported, DeadLinksDoNotPass) {
   for (size_t at; (at = slow.find("N/A")) != std::string::npos;) slow.replace(at, 3, "50");
   slow.replace(slow.find("\"sum\": 0"), 8, "\"sum\": 3200");
   EXPECT_EQ(import(slow).exitCode, 1);
+}
+
+/// Rejected by the limits of its own SKU, it would pass by those of a slower GPU.
+TEST_F(Imported, IsNotJudgedAgainByTheProfileOfAnotherGpu) {
+  NcclTable slow = healthy();
+  slow.rate = 150;
+  ASSERT_EQ(kept(slow.text()).exitCode, 1);
+  EXPECT_THAT(recordIn(out()).imported.at(0).deviceNames, ElementsAre("NVIDIA H100 80GB HBM3"));
+  const std::string other = (distDir() / "share/muster/plans/skus/a100-sxm4-80gb.toml").string();
+  const fs::path path = out() / "record.json";
+  const auto foreign = runMuster({"judge", path.string(), "--sku", other});
+  EXPECT_EQ(foreign.exitCode, 2) << foreign.out;
+  EXPECT_THAT(foreign.err,
+              HasSubstr("imported-1-nccl-tests is about \"NVIDIA H100 80GB HBM3\"; profile a100"));
+  EXPECT_THAT(foreign.err, HasSubstr("--sku " + other));
+  // Records of earlier versions do not hold the names.
+  auto json = parseJson(readWhole(path));
+  ASSERT_TRUE(json.ok());
+  (*json)["imported"][0].erase("device_names");
+  const auto older = dir_.write("older/record.json", dumpJson(*json));
+  EXPECT_EQ(runMuster({"judge", older.string(), "--sku", other}).exitCode, 0);
 }
 
 TEST_F(Imported, AToolsOwnVerdictRejectsAndNeverAccepts) {

@@ -36,10 +36,10 @@ std::string behind(const std::string& text, const std::string& before) {
 /// What a test says itself: "culprit=link n2 - n3, rail 1 kind=link". False where it says nothing of the
 /// kind.
 bool readCulprit(const std::string& labels, Suspect& suspect) {
-  const std::string kind = labelIn(labels, "kind");
   const size_t begin = labels.find("culprit=");
   const size_t end = labels.rfind(" kind=");
-  if (kind.empty() || begin == std::string::npos || end == std::string::npos || end < begin) return false;
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return false;
+  const std::string kind = labelIn(labels.substr(end), "kind");
   const std::string culprit = labels.substr(begin + 8, end - begin - 8);
   const std::string node = behind(culprit, "node ");
   if (kind == "link") {

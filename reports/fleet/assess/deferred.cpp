@@ -182,6 +182,7 @@ class DeferredJudge {
   }
 
   DeferredVerdicts judge(FleetNodes& nodes) {
+    own_ = ownWaivers(records_, nodes, waivers_);
     Groups groups, repeated;
     Asked asked;
     for (FleetNode& node : nodes) {
@@ -217,8 +218,8 @@ class DeferredJudge {
     const auto judgedUnder = [&](const Entry& entry, FleetWaivers& waivers) {
       Judged judged = contradicted.empty() ? judgeOne({key, measured, bounds}, entry)
                                            : Judged{Outcome::kError, contradicted};
-      if (const Waiver* waiver =
-              waiveDeferred(key, *entry.node, *entry.verdict, judged.outcome, records_, waivers)) {
+      if (const Waiver* waiver = waiveDeferred(key, *entry.node, *entry.verdict, judged.outcome, records_,
+                                               own_.at(entry.node), waivers)) {
         judged.detail += waivedText(judged.outcome, *waiver);
         judged.outcome = Outcome::kWaived;
       }
@@ -269,6 +270,7 @@ class DeferredJudge {
 
   const FleetRecords& records_;
   FleetWaivers& waivers_;
+  OwnWaivers own_;
   DeferredVerdicts verdicts_;
   std::map<FleetNode*, size_t> more_;  ///< fails that the reason does not name
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/waiver_tally.h"
@@ -117,22 +118,6 @@ void sayNode(FleetWaiver& entry, const std::string& node) {
     entry.nodes.push_back(node);
 }
 
-/// What the node's records say of a waiver, if they name it.
-std::vector<const WaiverCount*> countsOf(const FleetNode& node, uint32_t waiver,
-                                         const FleetRecords& records) {
-  std::vector<const WaiverCount*> counts;
-  for (const size_t i : node.records)
-    for (const WaiverCount& count : records.nodes[i].waivers)
-      if (count.waiver == waiver) counts.push_back(&count);
-  return counts;
-}
-
-/// Whether the node ran under a waiver that is about it. One that another node's record names is not its own.
-bool ranUnder(const FleetNode& node, uint32_t waiver, const FleetRecords& records) {
-  const auto counts = countsOf(node, waiver, records);
-  return std::any_of(counts.begin(), counts.end(), [](const WaiverCount* count) { return count->concerns; });
-}
-
 }  // namespace
 
 FleetWaivers countWaivers(const FleetRecords& records, const FleetNodes& nodes) {
@@ -161,15 +146,34 @@ FleetWaivers countWaivers(const FleetRecords& records, const FleetNodes& nodes) 
   return waivers;
 }
 
+OwnWaivers ownWaivers(const FleetRecords& records, const FleetNodes& nodes, const FleetWaivers& waivers) {
+  std::vector<size_t> given;
+  std::unordered_map<uint32_t, size_t> places;
+  for (size_t i = 0; i < waivers.size(); ++i) {
+    if (waivers[i].given) given.push_back(i);
+    places.emplace(waivers[i].number, i);
+  }
+  OwnWaivers own;
+  for (const FleetNode& node : nodes) {
+    std::set<size_t> all(given.begin(), given.end());
+    for (const size_t i : node.records)
+      for (const WaiverCount& count : records.nodes[i].waivers)
+        if (count.concerns) all.insert(places.at(count.waiver));
+    own[&node].assign(all.begin(), all.end());
+  }
+  return own;
+}
+
 const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const DeferredSummary& verdict,
-                            Outcome outcome, const FleetRecords& records, FleetWaivers& waivers) {
-  if (waivers.empty()) return nullptr;
+                            Outcome outcome, const FleetRecords& records, const std::vector<size_t>& own,
+                            FleetWaivers& waivers) {
+  if (own.empty()) return nullptr;
   const WaiverTarget target = {
       node.name, key.stage, key.metric, verdict.device, serialOf(records, node, verdict.device), key.labels};
   const Waiver* covering = nullptr;
-  for (FleetWaiver& entry : waivers) {
+  for (const size_t place : own) {
+    FleetWaiver& entry = waivers[place];
     if (!covers(entry.waiver, target)) continue;
-    if (!entry.given && !ranUnder(node, entry.number, records)) continue;
     // Its record has matched it already, without its outcome.
     if (entry.given) --entry.count.matched;
     if (!countFor(entry.waiver, outcome, target, entry.count)) continue;
@@ -183,13 +187,7 @@ namespace {
 
 /// Whether only few records name a waiver that matches nothing; their nodes are incomplete then, and the
 /// others not for what these say.
-bool isOfFew(const FleetWaiver& entry, const FleetRecords& records, FleetNodes& nodes) {
-  std::vector<FleetNode*> own;
-  size_t withRecord = 0;
-  for (FleetNode& node : nodes) {
-    if (!node.records.empty()) ++withRecord;
-    if (!countsOf(node, entry.number, records).empty()) own.push_back(&node);
-  }
+bool isOfFew(const FleetWaiver& entry, const std::set<FleetNode*>& own, size_t withRecord) {
   if (isMajority(own.size(), withRecord)) return false;
   for (FleetNode* node : own)
     blockNode(*node, NodeState::kIncomplete,
@@ -202,13 +200,19 @@ bool isOfFew(const FleetWaiver& entry, const FleetRecords& records, FleetNodes& 
 
 size_t settleWaivers(const FleetRecords& records, FleetNodes& nodes, FleetWaivers& waivers) {
   Settling settling(records, nodes);
-  size_t unmatched = 0;
+  std::unordered_map<uint32_t, std::set<FleetNode*>> naming;  // by waiver, the nodes whose records name it
+  size_t unmatched = 0, withRecord = 0;
+  for (FleetNode& node : nodes) {
+    if (!node.records.empty()) ++withRecord;
+    for (const size_t i : node.records)
+      for (const WaiverCount& count : records.nodes[i].waivers) naming[count.waiver].insert(&node);
+  }
   for (FleetWaiver& entry : waivers) {
     settling.settle(entry);
     if (entry.state != WaiverState::kUnmatched) continue;
     // Its node's own record holds this error, where it is about a node at all.
     if (!entry.given && entry.count.concerns) continue;
-    if (entry.given || !isOfFew(entry, records, nodes)) ++unmatched;
+    if (entry.given || !isOfFew(entry, naming[entry.number], withRecord)) ++unmatched;
   }
   return unmatched;
 }
@@ -216,12 +220,12 @@ size_t settleWaivers(const FleetRecords& records, FleetNodes& nodes, FleetWaiver
 std::vector<std::string> expiredWaivers(const FleetWaivers& waivers, double at) {
   const std::string today = formatUtc(at).substr(0, std::string_view("2026-12-31").size());
   std::vector<std::string> reasons;
+  std::set<std::string> given;
+  for (const FleetWaiver& entry : waivers)
+    if (entry.given) given.insert(entry.waiver.text());
   for (const FleetWaiver& entry : waivers) {
-    const auto isRenewed = [&](const FleetWaiver& other) {
-      return other.given && other.waiver.text() == entry.waiver.text();
-    };
     if (entry.given || entry.count.covered == 0 || entry.waiver.expires >= today ||
-        std::any_of(waivers.begin(), waivers.end(), isRenewed))
+        given.contains(entry.waiver.text()))
       continue;
     reasons.push_back(fmt::format(
         "the waiver under which {} ran ({}) expired on {}, and the fleet was judged on {}: renew it with "

@@ -2,6 +2,9 @@
 // The waivers of a whole fleet: what each of them covers, and which of them are of no use.
 #pragma once
 
+#include <map>
+#include <vector>
+
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
@@ -13,10 +16,16 @@ using FleetWaivers = std::vector<FleetWaiver>;
 /// they cover there.
 FleetWaivers countWaivers(const FleetRecords& records, const FleetNodes& nodes);
 
-/// Counts a fleet-relative verdict of `node` for the waivers that name it. The one that covers it if it is a
-/// failure, or nullptr.
+/// By node, the places among `waivers` of those that can cover a verdict of it: the fleet's own, and those
+/// under which it ran and that are about it. One that another node's record names is not its own.
+using OwnWaivers = std::map<const FleetNode*, std::vector<size_t>>;
+OwnWaivers ownWaivers(const FleetRecords& records, const FleetNodes& nodes, const FleetWaivers& waivers);
+
+/// Counts a fleet-relative verdict of `node` for those of its waivers (`own`) that name it. The one that
+/// covers it if it is a failure, or nullptr.
 const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const DeferredSummary& verdict,
-                            Outcome outcome, const FleetRecords& records, FleetWaivers& waivers);
+                            Outcome outcome, const FleetRecords& records, const std::vector<size_t>& own,
+                            FleetWaivers& waivers);
 
 /// What became of each waiver, when everything is judged. One that no node of the fleet has a match for is an
 /// error of the fleet (how many there are), or of the few nodes whose records alone name it.

@@ -16,6 +16,18 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+/// A text without what stands in double quotes: the words of a peer (quoted() in core/text.h).
+std::string withoutQuotes(std::string_view text) {
+  std::string rest;
+  for (size_t at = 0;;) {
+    const size_t begin = text.find('"', at);
+    const size_t end = begin == std::string_view::npos ? begin : text.find('"', begin + 1);
+    rest += text.substr(at, end == std::string_view::npos ? end : begin - at);
+    if (end == std::string_view::npos) return rest;
+    at = end + 1;
+  }
+}
+
 /// What the runner and its ranks say when somebody outside of the run ended them.
 constexpr std::array<std::string_view, 6> kStopped = {"was stopped because the run was cancelled",
                                                       "was told to stop",
@@ -98,10 +110,11 @@ std::optional<std::string> sourceRank(std::string_view firstFault) {
   return std::string(digits);
 }
 
-CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stopped) {
-  if (has(detail, "prerequisite stage ")) return {Cause::kNeed, {}};
+CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped) {
+  const std::string detail = withoutQuotes(whole), culprit = withoutQuotes(named);
   if (has(detail, kUntold)) return {Cause::kRank, {}};
   if (!culprit.empty() && has(detail, culprit)) return {Cause::kPeer, culprit};
+  if (has(detail, "prerequisite stage ")) return {Cause::kNeed, {}};
   if (std::any_of(kNotMet.begin(), kNotMet.end(),
                   [&](std::string_view words) { return has(detail, words); }) ||
       has(detail, " was interrupted by its user"))
@@ -114,7 +127,8 @@ CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stop
   return {Cause::kPeer, detail.substr(peer + kStoppedFor.size())};
 }
 
-std::vector<Mention> accusedBy(const std::string& source) {
+std::vector<Mention> accusedBy(const std::string& whole) {
+  const std::string source = withoutQuotes(whole);
   // Node 0's count of absent nodes comes before anybody is named: later the words are somebody else's.
   constexpr std::string_view kAbsent = " did not arrive: ";
   const size_t absent = source.find(kAbsent);

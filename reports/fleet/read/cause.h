@@ -20,12 +20,12 @@ std::optional<std::string> sourceRank(std::string_view firstFault);
 
 struct CaseCause {
   Cause cause = Cause::kOwn;
-  std::string_view source;  ///< of kPeer: the part of `detail` that names another part
+  std::string source;  ///< of kPeer: the part of the text that names another part
 };
 
-/// Why a case or stage ended in error or was skipped. `culprit` is what its group's node 0 published, empty:
-/// nothing; `stopped`: its rank is known to have been told to stop.
-CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stopped);
+/// Why a case or stage ended in error or was skipped. `named` is what its group's node 0 published, empty:
+/// nothing; `stopped`: its rank is known to have been told to stop. What is quoted in them says nothing.
+CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped);
 
 /// A rank or node that a text of the runner names.
 struct Mention {
@@ -38,6 +38,6 @@ struct Mention {
 
 /// The parts that a source of kPeer holds to be faulty: "rank 3 (gpu3 of node 1 (n1)) was killed", "node 1
 /// (n1) was lost". Empty: it names none, or only those that suffer from it.
-std::vector<Mention> accusedBy(const std::string& source);
+std::vector<Mention> accusedBy(const std::string& whole);
 
 }  // namespace muster::fleet

@@ -33,11 +33,11 @@ Error unusable(const std::string& why) {
 }
 
 /// Whether a process has the run's lock, as far as the file system's locks reach; nothing where only its user
-/// may ask.
-std::optional<bool> isHeld(const fs::path& folder) {
-  const Fd lock(open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!lock.valid() && errno == EACCES) return std::nullopt;
-  return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+/// may ask. `directory`: as RecordReader::read() has it.
+std::optional<bool> isHeld(const fs::path& folder, const fs::path& directory) {
+  const auto lock = openFound(folder / ".lock", directory);
+  if (!lock.ok() && lock.error().code == ErrorCode::kUsage) return std::nullopt;
+  return lock.ok() && flock(lock->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 /// A real run is resumed on its node only, which the scheduler may call otherwise than it calls itself. Each
@@ -78,17 +78,13 @@ class JournalLines {
  public:
   /// `directory`: as RecordReader::read() has it.
   JournalLines(const fs::path& path, const fs::path& directory) {
-    if (directory.empty())
-      file_.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-    else if (auto found = openFound(path, directory); found.ok())
-      file_ = std::move(*found);
+    if (auto found = openFound(path, directory); found.ok()) file_ = std::move(*found);
   }
 
   /// Why it is none; empty: it is one.
   [[nodiscard]] std::string problem() const {
     struct stat info {};
-    if (!file_.valid() || fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode))
-      return "its journal is not a regular file";
+    if (!file_.valid() || fstat(file_.get(), &info) != 0) return "its journal is not a regular file";
     if (static_cast<uint64_t>(info.st_size) > kMostBytes)
       return fmt::format("its journal has {} bytes, which exceeds the maximum", info.st_size);
     return "";
@@ -143,7 +139,7 @@ Result<InterruptedRun> readInterruptedRun(const fs::path& folder, const std::str
   run.path = shown;
   while (const auto next = journal.next(kStageLine.size()))
     if (*next == kStageLine) ++run.stages;
-  run.running = isHeld(folder);
+  run.running = isHeld(folder, directory);
   run.goOnWith = commandToGoOn(run, folder);
   return run;
 }

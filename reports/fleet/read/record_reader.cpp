@@ -126,18 +126,10 @@ class RecordReader::Impl {
 
   Status load(const fs::path& path, const fs::path& directory) {
     // Not blocking and not following links: a pipe must not hold up the fleet, nor a link lead out of it.
-    Fd fd;
-    if (directory.empty()) {
-      fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
-      if (!fd.valid()) return damaged("cannot read it: " + errnoText(errno));
-    } else {
-      auto found = openFound(path, directory);
-      if (!found.ok()) return damaged(found.error().message);
-      fd = std::move(*found);
-    }
+    const auto fd = openFound(path, directory);
+    if (!fd.ok()) return damaged(fd.error().message);
     struct stat info {};
-    if (fstat(fd.get(), &info) != 0) return damaged("cannot read it: " + errnoText(errno));
-    if (!S_ISREG(info.st_mode)) return damaged("not a regular file");
+    if (fstat(fd->get(), &info) != 0) return damaged("cannot read it: " + errnoText(errno));
     if (origin_.owner && info.st_uid != *origin_.owner)
       return damaged(
           fmt::format("it belongs to user {}, but the run to user {}", info.st_uid, *origin_.owner));
@@ -147,7 +139,7 @@ class RecordReader::Impl {
     if (bytes > limits_.bytes) return tooLarge(bytes);
     reserve(bytes + 1);  // one more, to see that it does not grow meanwhile
     for (size_ = 0; size_ <= bytes;) {
-      const ssize_t n = ::read(fd.get(), buffer_.data() + size_, bytes + 1 - size_);
+      const ssize_t n = ::read(fd->get(), buffer_.data() + size_, bytes + 1 - size_);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return damaged("cannot read it: " + errnoText(errno));
       if (n == 0) return {};

@@ -122,6 +122,18 @@ void applyImportLimits(const Profile* profile, StageEvidence& evidence) {
   requireLimits(evidence);
 }
 
+Status checkDeviceNames(const Profile& profile, const std::vector<std::string>& names,
+                        const std::string& subject, const std::string& where) {
+  if (profile.match.names.empty()) return {};
+  for (const std::string& name : names)
+    if (!contains(profile.match.names, name))
+      return Error{ErrorCode::kUsage,
+                   fmt::format("{} is about \"{}\"; profile {} is for {}", subject, printable(name, 80),
+                               profile.name, join(profile.match.names, ", ")),
+                   where};
+  return {};
+}
+
 bool isGood(Outcome outcome) {
   return outcome == Outcome::kPass || outcome == Outcome::kWarn;
 }

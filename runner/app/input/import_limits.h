@@ -20,6 +20,11 @@ int importedNodes(const StageEvidence& evidence);
 /// rates and limits is taken back. `profile` is nullptr where the SKU is unknown.
 void applyImportLimits(const Profile* profile, StageEvidence& evidence);
 
+/// kUsage at `where` if one of these devices is not of the profile, which would judge it by the limits of
+/// another GPU. `subject`: what they are in.
+Status checkDeviceNames(const Profile& profile, const std::vector<std::string>& names,
+                        const std::string& subject, const std::string& where);
+
 bool isGood(Outcome outcome);
 
 /// Why the tool, which judges `limits`, and Muster come to different results.

@@ -211,6 +211,9 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
 }
 
 Status checkModel(const Profile& profile, const Record& record, const std::string& option) {
+  const std::string where = option + " " + profile.path.string();
+  for (const ImportedRecord& item : record.imported)
+    MUSTER_CHECK_OK(checkDeviceNames(profile, item.deviceNames, item.stage, where));
   NodeInventory inventory;
   inventory.facts = record.inventory;
   if (record.inventory.value("devices", Json::array()).empty()) return {};
@@ -222,7 +225,7 @@ Status checkModel(const Profile& profile, const Record& record, const std::strin
   if (static_cast<double>(choice.problems.size()) <= counted) return {};
   return Error{ErrorCode::kUsage,
                printable(choice.problems.front(), 300) + "; expected the profile of the record's devices",
-               option + " " + profile.path.string()};
+               where};
 }
 
 }  // namespace muster

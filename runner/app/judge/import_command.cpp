@@ -178,18 +178,6 @@ Result<StageEvidence> evidenceOf(const ImportRules& rules, const ImportedFile& f
   return evidence;
 }
 
-/// Devices that the profile is not for.
-Status checkDevices(const ImportRules& rules, const ImportedFile& file, const std::string& name) {
-  if (!rules.profile || rules.profile->match.names.empty()) return {};
-  for (const std::string& device : file.deviceNames)
-    if (!contains(rules.profile->match.names, device))
-      return Error{ErrorCode::kUsage,
-                   fmt::format("it is about \"{}\"; profile {} is for {}", printable(device, 80),
-                               rules.profile->name, join(rules.profile->match.names, ", ")),
-                   printable(name, 300)};
-  return {};
-}
-
 /// Why the tool and Muster come to different results; empty: they do not.
 std::string differenceOf(const ImportedFile& file, const StageRecord& stage) {
   if (file.verdict == ToolVerdict::kNone || (file.verdict == ToolVerdict::kPassed) == isGood(stage.outcome))
@@ -234,7 +222,8 @@ Result<std::vector<ReadFile>> readAll(const ImportRules& rules, const ImportOpti
     ReadFile file{{}, path, sha256Hex(text), text.size()};
     MUSTER_TRY(file.content, importText(text, path, options.format));
     if (file.content.ownNames) MUSTER_CHECK_OK(keepKnown(rules.catalog, path, file.content));
-    MUSTER_CHECK_OK(checkDevices(rules, file.content, path));
+    if (rules.profile)
+      MUSTER_CHECK_OK(checkDeviceNames(*rules.profile, file.content.deviceNames, "it", printable(path, 300)));
     for (const ReadFile& other : files)
       if (other.sha256 == file.sha256)
         return Error{ErrorCode::kUsage, "it has the same content as " + printable(other.path, 300),
@@ -288,7 +277,7 @@ class Import {
     count(judgeInto(stage, evidence, context_));
     stage.measurements = evidence.measurements;
     record_.imported.push_back({stage.name, printable(read.path, 1000), read.sha256, read.bytes, file.format,
-                                file.tool, file.said, differenceOf(file, stage)});
+                                file.tool, file.said, differenceOf(file, stage), file.deviceNames});
     record_.stages.push_back(std::move(stage));
     all_.push_back(std::move(evidence));
     return {};

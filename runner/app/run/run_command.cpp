@@ -248,13 +248,19 @@ void showPosition(const Launcher& position, RunView& view) {
 }
 
 /// The run's end, where a launcher would end the runs of all other nodes with it.
-void leave(const Launcher& position, ClusterLink* cluster, RunView& view) {
+void leave(const Launcher& position, const Plan& plan, ClusterLink* cluster, RunView& view) {
   if (!endsAllWithTheFirst(position)) return;
   if (cluster == nullptr)
     return view.note(
         "mpirun kills the runs on all other nodes when this one exits with a code other than 0; set "
         "MUSTER_TOKEN (mpirun -x MUSTER_TOKEN) so that the nodes wait for each other");
-  cluster->members().leaveTogether();
+  double longest = 0;
+  for (const Stage& stage : plan.stages) longest += stage.timeout * stage.attempts;
+  if (!cluster->members().leaveTogether(longest))
+    view.note(
+        fmt::format("other nodes have not ended within {:.0f} s, which is more than the plan's stages "
+                    "can take; this run ends without them",
+                    longest));
 }
 
 /// How this node is called in its record.
@@ -290,7 +296,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
     MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, position, &journal));
     NodeRun run(setup, std::move(folder), {node, rank, count, launcherJson(position), cluster.get()});
     MUSTER_TRY(const Record record, run.run());
-    leave(position, cluster.get(), view);
+    leave(position, setup.plan, cluster.get(), view);
     return record.exitCode;
   }
   return Error{ErrorCode::kUsage,
@@ -381,7 +387,7 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pos
         setup, std::move(folder),
         {nodeName(options), position.nodeRank, position.nodeCount, launcherJson(position), cluster.get()});
     MUSTER_TRY(const Record record, run.run());
-    leave(position, cluster.get(), view);
+    leave(position, setup.plan, cluster.get(), view);
     return record.exitCode;
   }
   return runSimulated(setup, options, out);

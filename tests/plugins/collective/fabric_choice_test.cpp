@@ -21,6 +21,7 @@ namespace {
 using collective::chooseFabric;
 using collective::FabricChoice;
 using collective::Settings;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -170,11 +171,14 @@ TEST(FabricChoice, OfAnotherNodeHasToBeTheSame) {
   EXPECT_TRUE(collective::checkSame({own, own}).ok());
   const Status odd = collective::checkSame({own, own, other, other});
   ASSERT_FALSE(odd.ok());
-  EXPECT_THAT(odd.error().message,
-              HasSubstr("the NICs of 2 of 4 ranks, as on n0, say roce (active RDMA ports: 8 Ethernet), "
-                        "those of n1 say ib (8 InfiniBand \"x\"); expected"));
+  EXPECT_THAT(
+      odd.error().message,
+      HasSubstr("of 2 of 4 ranks the NICs call for the same fabric: those of rank 0 (on \"n0\") say roce "
+                "(\"active RDMA ports: 8 Ethernet\"); those of rank 2 (on \"n1\") say ib (\"8 "
+                "InfiniBand 'x'\"); expected"));
   EXPECT_THAT(collective::checkSame({own, other, other}).error().message,
-              HasSubstr("as on n1, say ib (8 InfiniBand \"x\"), those of n0 say roce"))
+              AllOf(HasSubstr("fabric: those of rank 1 (on \"n1\") say ib"),
+                    HasSubstr("; those of rank 0 (on \"n0\") say roce")))
       << "most say what is expected, not rank 0";
   std::vector<collective::FabricVote> many(60, own);
   for (size_t i = 0; i < 29; ++i) many[i] = {"m" + std::to_string(i), "ib", ""};
@@ -186,7 +190,8 @@ TEST(FabricChoice, IsToldToTheOtherRanks) {
   const collective::FabricVote read = collective::voteFrom(collective::voteText(vote));
   EXPECT_EQ(read.node, vote.node);
   EXPECT_EQ(read.fabric, vote.fabric);
-  for (const char* lie : {"", "{}", "[1, 2]", "[[[["}) EXPECT_EQ(collective::voteFrom(lie).fabric, "") << lie;
+  for (const char* lie : {"", "{}", "[1, 2]", "[[[[", R"x(["n1", "ib did not arrive: node 1 (n1)", ""])x"})
+    EXPECT_EQ(collective::voteFrom(lie).fabric, "") << lie;
 }
 
 std::vector<RdmaPort> portsOf(const std::vector<double>& gigabits, const std::string& layer = "InfiniBand") {

@@ -20,8 +20,8 @@ Place placeOf(int rank, int size, int perNode) {
   place.rank = rank;
   place.worldSize = size;
   place.localRank = rank % perNode;
-  place.localSize = perNode;
   place.node = rank / perNode;
+  place.localSize = std::min(perNode, size - place.node * perNode);
   place.nodes = (size + perNode - 1) / perNode;
   place.nodeName = fmt::format("a-host-with-a-rather-long-name-{}.example.org", place.node);
   return place;
@@ -82,6 +82,46 @@ TEST(RingOverGloo, RefusesNodesWithDifferentNumbersOfRanks) {
     EXPECT_NE(words.find("example.org has 1 ranks where others have 2"), std::string::npos) << words;
     EXPECT_NE(words.find("set `ranks` for the stage"), std::string::npos) << words;
   }
+}
+
+/// A rank that says of itself that it is one of another node, or that its node has another number of ranks.
+TEST(RingOverGloo, LetsNoRankTakeAPlaceOfAnothersNode) {
+  using Lie = void (*)(Place&);
+  for (const Lie lie :
+       {+[](Place& place) { place.node = 1; }, +[](Place& place) { place.node = 9; },
+        +[](Place& place) { place.localRank = 1; }, +[](Place& place) { place.localSize = 1; },
+        +[](Place& place) { place.localSize = 3; },
+        +[](Place& place) {
+          place.node = 1;
+          place.localRank = 2;
+          place.localSize = 3;
+        }}) {
+    const auto told = testing::runRanks(6, [lie](testing::Rank& self) {
+      const auto communicator = self.join();
+      if (!communicator.ok()) return communicator.error().text();
+      Place place = placeOf((*communicator)->rank(), (*communicator)->size(), 2);
+      if (place.rank == 4) lie(place);
+      const auto members = gatherMembers(place, **communicator);
+      return members.ok() ? "accepted" : members.error().text();
+    });
+    for (const std::string& words : told)
+      EXPECT_NE(words.find("a wrong place came from a rank that cannot be told"), std::string::npos) << words;
+  }
+}
+
+/// What is no plain name would be read as more than one; what another node has would have it blamed.
+TEST(RingOverGloo, CallsNodesByNumberWhoseNameIsNotTheirsAlone) {
+  for (const std::string name :
+       {"n1, x kind=node-rail", "a did not arrive: node 1 (n1)", "n0.example.org", "", "node-rank-1"})
+    for (const std::string& words : testing::runRanks(3, [&](testing::Rank& self) {
+           const auto communicator = self.join();
+           if (!communicator.ok()) return communicator.error().text();
+           Place place = placeOf((*communicator)->rank(), 3, 1);
+           place.nodeName = place.rank == 2 ? name : fmt::format("n{}", place.rank);
+           const auto members = gatherMembers(place, **communicator);
+           return members.ok() ? fmt::format("{}", fmt::join(members->names, ",")) : members.error().text();
+         }))
+      EXPECT_EQ(words, name == "n0.example.org" ? "node-rank-0,n1,node-rank-2" : "n0,n1,node-rank-2");
 }
 
 }  // namespace

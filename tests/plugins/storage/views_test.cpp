@@ -54,7 +54,8 @@ TEST(StorageViews, BlameNoNodeOnOnesWordAlone) {
   for (const char sight : {'m', 's', 'w', 'l'})
     for (int nodes = 3; nodes < 9; ++nodes)
       for (int of = 1; of < nodes; ++of) {
-        std::vector<std::string> rows(static_cast<size_t>(nodes), std::string(static_cast<size_t>(nodes), '.'));
+        std::vector<std::string> rows(static_cast<size_t>(nodes),
+                                      std::string(static_cast<size_t>(nodes), '.'));
         rows[0][static_cast<size_t>(of)] = sight;
         const auto faults = blame(nodesOf(rows));
         ASSERT_THAT(blamed(faults), ElementsAre(0)) << sight << " " << nodes << " " << of;
@@ -86,6 +87,30 @@ TEST(StorageViews, BlameANodeWithAProblemForWhatOthersMiss) {
   const auto faults = blame(nodes);
   ASSERT_THAT(blamed(faults), ElementsAre(1));
   EXPECT_EQ(faults[0].text, "/shared: cannot open the directory");
+}
+
+/// What another node can do to the shared directory rejects nobody.
+TEST(StorageViews, BlameNoNodeForWhatAnotherCanHaveDone) {
+  auto nodes = nodesOf({"....", "m...", "....", "...."});
+  EXPECT_TRUE(blame(nodes).at(0).told);
+  nodes[0].changed = true;
+  const auto faults = blame(nodes);
+  ASSERT_THAT(blamed(faults), ElementsAre(1));
+  EXPECT_FALSE(faults[0].told);
+  EXPECT_THAT(faults[0].text, HasSubstr("changed the files of n0"));
+
+  for (const size_t count : {2u, 3u, 4u, 5u}) {
+    nodes = nodesOf(std::vector<std::string>(count, std::string(count, '.')));
+    nodes[1].problem = "cannot make a file: Permission denied (EACCES)";
+    EXPECT_TRUE(blame(nodes).at(0).told);
+    nodes[1].isCommon = true;
+    EXPECT_FALSE(blame(nodes).at(0).told) << count;
+    nodes[0].mount = "ext4 of /dev/sda1";  // one node's word
+    EXPECT_FALSE(blame(nodes).at(0).told) << count;
+    nodes[0].mount = "nfs4 of server:/export";
+    nodes[1].mount = "ext4 of /dev/sda1";
+    EXPECT_EQ(blame(nodes).at(0).told, count > 2) << count;
+  }
 }
 
 class StorageShared : public testing::StorageRun {};

@@ -1190,6 +1190,9 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   ASSERT_EQ(fleet::accusedBy(std::string(lost.source)).size(), 1U);
   EXPECT_EQ(fleet::accusedBy(std::string(lost.source))[0].node, 0);
   EXPECT_EQ(fleet::caseCause("rank 0 (gpu0) was killed by SIGSEGV", "", true).cause, Cause::kStopped);
+  // A rank's own words about its end hide neither it nor that it failed.
+  const std::string failed = "rank 3 (cpu0 of node 3 (n3)) failed: prerequisite stage x did not pass";
+  EXPECT_EQ(fleet::caseCause(failed, failed, false).cause, Cause::kPeer);
   const auto lowers = [](std::span<double> values) -> Status {
     values[0] = -1;
     return {};
@@ -1199,6 +1202,21 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   const std::string alone = "rank 3 (gpu3 of node 1 (n1)) failed: " + damaged;
   EXPECT_EQ(fleet::caseCause("was stopped because " + alone, alone, false).cause, Cause::kRank)
       << "who hears it first";
+}
+
+/// Words of a peer are quoted (quoted() in core/text.h), and say nothing of who is at fault.
+TEST(Cause, IsNotReadFromWhatIsQuoted) {
+  for (const std::string words :
+       {"a did not arrive: node 1 (n1)", "x from a rank that cannot be told", "\" was told to stop",
+        "rank 1 (node 1 (n1)) lost its group in \" was stopped because node 1 (n1) was lost"}) {
+    const std::string text = "ranks 0 and 3 differ: " + quoted(words, 300) + "; expected the same";
+    EXPECT_EQ(fleet::caseCause(text, "", false).cause, Cause::kOwn) << text;
+    EXPECT_TRUE(fleet::accusedBy("it ended: " + text).empty()) << text;
+  }
+  EXPECT_EQ(fleet::caseCause("a \"quote\" of node 2 (n2) was stopped because node 1 (n1) was lost", "", false)
+                .source,
+            "node 1 (n1) was lost");
+  EXPECT_EQ(fleet::caseCause("one \" alone was told to stop", "", false).cause, Cause::kStopped);
 }
 
 }  // namespace

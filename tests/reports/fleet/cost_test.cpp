@@ -121,20 +121,26 @@ TEST_F(Cost, OfWaiversThatFindNoStage) {
   EXPECT_EQ(fleet.waivers.size(), 990u);
 }
 
-/// 12,000 nodes of 8 devices, each of which six figures are fleet-relative of.
-TEST_F(Cost, OfAFleetThatIsJudgedBesideItself) {
-  constexpr size_t kNodes = 12'000;
+/// Nodes with so many devices, of each of which six figures are fleet-relative. n7 has slow ones.
+struct RelativeFleet {
   fleet::FleetRecords records;
   fleet::FleetNodes nodes;
-  const uint32_t stage = records.names->text("gemm");
-  for (size_t n = 0; n < kNodes; ++n) {
+
+  RelativeFleet(size_t count, int devices) {
+    const uint32_t stage = records.names->text("gemm");
+    for (size_t n = 0; n < count; ++n) add(n, stage, devices);
+  }
+
+ private:
+  void add(size_t n, uint32_t stage, int devices) {
     fleet::NodeSummary& record = records.nodes.emplace_back();
     record.stages.emplace_back().name = stage;
-    for (int d = 0; d < 8; ++d)
+    for (int d = 0; d < devices; ++d)
       for (int k = 0; k < 6; ++k) {
         fleet::DeferredKey key;
         key.stage = "gemm";
-        key.metric = key.question = fmt::format("compute.figure{}", k);
+        key.metric = "compute.figure";
+        key.question = fmt::format("compute.figure{}", k);
         key.direction = Direction::kHigher;
         key.expectation.kind = CheckKind::kWithin;
         key.expectation.peers = PeerGroup::kFleet;
@@ -151,11 +157,38 @@ TEST_F(Cost, OfAFleetThatIsJudgedBesideItself) {
     node.state = fleet::NodeState::kAccepted;
     node.records = {n};
   }
+};
+
+TEST_F(Cost, OfAFleetThatIsJudgedBesideItself) {
+  constexpr size_t kNodes = 12'000;
+  RelativeFleet fleet(kNodes, 8);
   fleet::FleetWaivers waivers;
-  const fleet::DeferredVerdicts verdicts = judgeDeferred(records, waivers, nodes);
+  const fleet::DeferredVerdicts verdicts = judgeDeferred(fleet.records, waivers, fleet.nodes);
   EXPECT_EQ(verdicts.judged, kNodes * 8 * 6);
   EXPECT_EQ(verdicts.misses.size(), 8u * 6);
-  EXPECT_EQ(nodes[7].state, fleet::NodeState::kRejected);
+  EXPECT_EQ(fleet.nodes[7].state, fleet::NodeState::kRejected);
+}
+
+/// Records with many waivers and as many figures that these cover.
+TEST_F(Cost, OfWaiversOverWhatIsJudgedBesideOtherNodes) {
+  constexpr size_t kNodes = 40, kWaivers = 500;
+  RelativeFleet fleet(kNodes, 100);
+  fleet::FleetWaivers waivers;
+  for (size_t n = 0; n < kNodes; ++n)
+    for (size_t w = 0; w < kWaivers; ++w) {
+      fleet::FleetWaiver& entry = waivers.emplace_back();
+      entry.number = static_cast<uint32_t>(waivers.size() - 1);
+      entry.waiver.metric = "compute.figure";
+      entry.waiver.node = fleet.nodes[n].name;
+      fleet::WaiverCount& count = fleet.records.nodes[n].waivers.emplace_back();
+      count.waiver = entry.number;
+      count.concerns = true;
+    }
+  const fleet::DeferredVerdicts verdicts = judgeDeferred(fleet.records, waivers, fleet.nodes);
+  EXPECT_EQ(verdicts.judged, kNodes * 100 * 6);
+  EXPECT_EQ(fleet.nodes[7].state, fleet::NodeState::kAccepted);
+  EXPECT_EQ(waivers[7 * kWaivers].count.covered, 600u);
+  EXPECT_EQ(waivers[8 * kWaivers].count.covered, 0u);
 }
 
 }  // namespace

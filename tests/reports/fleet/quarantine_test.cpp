@@ -368,6 +368,10 @@ TEST(InterruptedRun, IsToldFromOneThatGoesOnByItsLock) {
   EXPECT_EQ(running(), false) << "nobody holds it";
   ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);
   EXPECT_EQ(running(), true);
+  std::filesystem::rename(folder.path() / "run/.lock", folder.path() / "held");
+  std::filesystem::create_symlink("../held", folder.path() / "run/.lock");
+  EXPECT_EQ(running(), std::nullopt) << "a link may lead to anything";
+  std::filesystem::rename(folder.path() / "held", folder.path() / "run/.lock");
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
   ASSERT_EQ(seteuid(12345), 0);

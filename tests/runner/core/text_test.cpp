@@ -114,6 +114,18 @@ TEST(PlainName, AllowsOnlyWhatIsSafeInAPathAndACommand) {
   EXPECT_FALSE(isPlainName(std::string(65, 'a')));
 }
 
+TEST(KeepOwnNames, CallsNodesByNumberWhoseNameIsNotTheirsAlone) {
+  std::vector<std::string> names = {"n0", "n1.example.org", "n1", "a b", "", "node-rank-0", "n6.example.org"};
+  keepOwnNames(names);
+  EXPECT_EQ(join(names, ","),
+            "n0,node-rank-1,node-rank-2,node-rank-3,node-rank-4,node-rank-5,n6.example.org");
+}
+
+TEST(Quoted, HoldsNoQuoteAndNoControlCharacter) {
+  EXPECT_EQ(quoted("say \"x\"\n", 100), "\"say 'x'\\n\"");
+  EXPECT_EQ(quoted("", 100), "\"\"");
+}
+
 TEST(Split, IsTheReverseOfJoin) {
   EXPECT_EQ(split("a,b,,c", ','), (std::vector<std::string>{"a", "b", "", "c"}));
   EXPECT_EQ(split("", ','), std::vector<std::string>{""});

@@ -275,13 +275,13 @@ TEST(ImportNccl, NothingUnknownStandsBehindTheTable) {
         "0inputs+0outputs (0major+1234minor)pagefaults 0swaps",
         "slurmstepd: pyxis: removing container filesystem"})
     EXPECT_EQ(imported(whole + line + "\n").cases.at(0).error, "");
-  const std::string row = NcclTable().row(4 << 20);
-  for (const std::string& line : std::vector<std::string>{
-           "the connection was lost", row, "+ exit 139", "+ echo failed", "+ rc=1",
-           "slurmstepd: pyxis: failed to stop the container", "2026-11-28 13:33:41 ERROR",
-           "Sat 28 Nov 2026 13:33:41 failed", "job failed, done", "done: 7 of 8 ranks"})
+  for (const std::string line :
+       {"the connection was lost", "+ exit 139", "+ echo failed", "+ rc=1",
+        "slurmstepd: pyxis: failed to stop the container", "2026-11-28 13:33:41 ERROR",
+        "Sat 28 Nov 2026 13:33:41 failed", "job failed, done", "done: 7 of 8 ranks"})
     EXPECT_THAT(imported(whole + line + "\n").cases.at(0).error,
                 StartsWith("a line behind the table is not one of a run that ended well: line 25: "));
+  EXPECT_THAT(refusal(whole + NcclTable().row(4 << 20)), HasSubstr("rows are missing, or there twice"));
 }
 
 /// A job script says "done" whatever came of its commands.
@@ -482,6 +482,38 @@ TEST(ImportFio, OperationsThatFailedInAJobThatWentOnAreAnError) {
   EXPECT_EQ(file.verdict, ToolVerdict::kFailed);
   EXPECT_EQ(file.said, "1 of 1 jobs had errors");
   EXPECT_EQ(imported(fioJson()).failures, 0);
+}
+
+/// A signal is no error to fio, whose options and numbers here are of fio 3.33.
+TEST(ImportFio, AJobThatEndedBeforeItsRuntimeAndItsSizeIsAnError) {
+  struct Run {
+    const char* options;
+    long mebibytes, millis;
+    bool early;
+  };
+  for (const Run& run : {
+           Run{R"("size": "64M", "runtime": "300")", 192, 3280, true},  // time_based
+           Run{R"("size": "64M", "runtime": "5m")", 192, 3280, true},
+           Run{R"("runtime": "300s")", 192, 3280, true},
+           Run{R"("size": "64G", "runtime": "300")", 192, 3280, true},
+           Run{R"("size": "64M", "runtime": "300", "numjobs": "4")", 900, 3280, true},
+           Run{R"("size": "64M", "runtime": "300")", 192, 299'990, false},
+           Run{R"("size": "64M", "runtime": "3")", 192, 2'800, false},
+           Run{R"("size": "1G", "runtime": "300")", 1024, 3280, false},
+           Run{R"("size": "1g", "runtime": "300", "loops": "4")", 4096, 3280, false},
+           Run{R"("size": "1024m", "runtime": "300", "numjobs": "4")", 4096, 3280, false},
+           Run{R"("size": "4G", "io_size": "1G", "runtime": "300")", 1024, 3280, false},
+           Run{R"("size": "50%", "runtime": "300")", 1024, 3280, false},  // of what is not known
+           Run{R"("runtime": "300", "number_ios": "64")", 64, 3280, false},
+           Run{R"("size": "1G")", 64, 3280, false},
+       }) {
+    std::string text = changed(fioJson(), "1048576000", std::to_string(run.mebibytes << 20));
+    text = changed(text, "\"runtime\": 300", fmt::format("\"runtime\": {}", run.millis));
+    text = changed(text, "\"bs\": \"1M\"", std::string("\"bs\": \"1M\", ") + run.options);
+    const std::string error = imported(text).cases.at(0).error;
+    EXPECT_EQ(error.empty(), !run.early) << run.options << ": " << error;
+    EXPECT_THAT(error, HasSubstr(run.early ? "it ran 3.28 s of its runtime of 300 s" : ""));
+  }
 }
 
 TEST(ImportFio, DamageIsRefusedWithItsPlace) {

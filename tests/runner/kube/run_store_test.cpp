@@ -32,5 +32,21 @@ TEST(KubeRunStore, RefusesAFolderOfAnotherUser) {
   EXPECT_TRUE(std::filesystem::is_empty(his));
 }
 
+/// Several pods of a round may come one after the other, each worse than what is there.
+TEST(KubeRunStore, KeepsEachResultThatIsSetAside) {
+  const TempDir place;
+  Submission submission;
+  submission.nodes = {"n1"};
+  const auto run = RunStore::create(place.path() / "run", submission);
+  ASSERT_TRUE(run.ok()) << run.error().text();
+  for (const char* pod : {"first", "second", "third"}) {
+    ASSERT_TRUE(run->keep("n1", {pod, 1, 0, ""}, std::string("record of ") + pod).ok());
+    ASSERT_TRUE(run->setAside("n1", 1).ok());
+  }
+  EXPECT_EQ(testing::readWhole(place.path() / "run/attempts/n1.1/record.json"), "record of first");
+  EXPECT_EQ(testing::readWhole(place.path() / "run/attempts/n1.1-2/record.json"), "record of second");
+  EXPECT_EQ(testing::readWhole(place.path() / "run/attempts/n1.1-3/record.json"), "record of third");
+}
+
 }  // namespace
 }  // namespace muster::kube
