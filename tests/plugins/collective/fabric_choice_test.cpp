@@ -182,7 +182,7 @@ TEST(FabricChoice, OfAnotherNodeHasToBeTheSame) {
       << "most say what is expected, not rank 0";
   std::vector<collective::FabricVote> many(60, own);
   for (size_t i = 0; i < 29; ++i) many[i] = {"m" + std::to_string(i), "ib", ""};
-  EXPECT_THAT(collective::checkSame(many).error().message, HasSubstr("; 21 more nodes; expected"));
+  EXPECT_THAT(collective::checkSame(many).error().message, HasSubstr("; those of 21 more nodes; expected"));
 }
 
 TEST(FabricChoice, IsToldToTheOtherRanks) {
