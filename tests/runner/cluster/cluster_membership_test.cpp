@@ -63,6 +63,21 @@ TEST(ClusterMembership, LetsANodeComeBackUnderItsRank) {
   EXPECT_TRUE(nodes.start(nodes.options(1)).members().join(5).ok());
 }
 
+/// A node that goes on sending heartbeats and never says that it has ended keeps nobody for ever.
+TEST(ClusterMembership, WaitsWithItsEndForOthersAsLongAsTheirPlanTakes) {
+  for (const bool allLeave : {true, false}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    const auto together = nodes.onEach<bool>([&](ClusterLink& link) {
+      link.members().rollCall(10);
+      return link.options().nodeRank == 2 && !allLeave ? true
+                                                       : link.members().leaveTogether(allLeave ? 600 : 0.3);
+    });
+    EXPECT_EQ(together[0], allLeave);
+    EXPECT_TRUE(together[1] || !allLeave);
+  }
+}
+
 TEST(ClusterMembership, SaysWhichNodesHaveFinishedAStageThatOthersHaveNot) {
   for (const std::set<int>& finished : {std::set<int>{0, 2}, {1, 2}, {0}}) {
     Nodes nodes(3);
