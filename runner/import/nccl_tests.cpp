@@ -426,9 +426,10 @@ Status readComment(const Source& source, std::string_view line, size_t number, T
 
 Result<ImportedFile> readText(const Source& source) {
   Table table;
-  size_t last = 0;
+  size_t last = 0, averageAt = 0;
   MUSTER_CHECK_OK(eachLine(source.text, [&](std::string_view line, size_t number) -> Status {
     last = number;
+    if (line.starts_with("# Avg bus bandwidth")) averageAt = number;
     if (line.starts_with('#')) return readComment(source, line, number, table);
     // Lines of NCCL, MPI and programs beside it stand between the rows.
     const std::string_view begin = trim(line);
@@ -443,8 +444,11 @@ Result<ImportedFile> readText(const Source& source) {
     if (!begin.empty()) table.others.push_back(fmt::format("line {}: {}", number, printable(begin, 300)));
     return {};
   }));
-  if (table.errors.empty() && (table.bounds.empty() || table.average.empty()))
-    return source.refuse(last, "the file ends before the line \"# Avg bus bandwidth\": it is truncated");
+  // What may be missing of that line is "FAILED".
+  const bool isCut = averageAt == last && !source.text.ends_with('\n');
+  if (table.errors.empty() && (table.bounds.empty() || table.average.empty() || isCut))
+    return source.refuse(last,
+                         "the file ends before or in the line \"# Avg bus bandwidth\": it is truncated");
   return fileOf(source, table);
 }
 
