@@ -74,7 +74,7 @@ Result<std::pair<std::string, int>> StoreMeeting::await(double timeout) {
       std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port).ec == std::errc{};
   if (!isPlace || port < 1 || port > 65535)
     return Error{ErrorCode::kPeer,
-                 "the other side announced \"" + printable(text, 80) + "\", expected host and port", key_};
+                 "the other side announced " + quoted(text, 80) + ", expected host and port", key_};
   return std::pair(parts[0], port);
 }
 
@@ -86,7 +86,7 @@ Status compareRails(const Site& site, const std::string& caseName, size_t ports,
   std::vector<std::string> others;
   for (int node = 0; node < site.nodeCount; ++node) {
     MUSTER_TRY(const std::string count, store.get(keyOf(node), timeout));
-    if (count != own) others.push_back(fmt::format("node {} has {}", node, printable(count, 16)));
+    if (count != own) others.push_back(fmt::format("node {} has {}", node, quoted(count, 16)));
   }
   if (others.empty()) return {};
   return Error{

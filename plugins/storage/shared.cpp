@@ -321,7 +321,7 @@ class SharedCase {
       if (rank == site_.rank && text != own)
         return Error{ErrorCode::kPeer, "what this node saw came back changed", key};
       Result<NodeView> view = readView(text, key);
-      if (!view.ok()) return Error{ErrorCode::kPeer, view.error().text(), key};
+      if (!view.ok()) return Error{ErrorCode::kPeer, quoted(view.error().text(), 300), key};
       nodes.push_back(*std::move(view));
     }
     std::vector<std::string> names;
