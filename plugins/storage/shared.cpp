@@ -154,12 +154,12 @@ class SharedCase {
     MUSTER_CHECK_OK(together("written", [this] { return write(0); }));
     lookAtAll(0);
     MUSTER_CHECK_OK(together("seen", [] { return Status(); }));
-    changed_ = meeting_.changed();
+    changed_ = canWork() && meeting_.changed();
     MUSTER_CHECK_OK(together("replaced", [this] { return replaceAndRead(); }));
     lookAtAll(kReplacements);
     if (params_.locks) MUSTER_CHECK_OK(tryLocks());
     MUSTER_CHECK_OK(together("looked", [] { return Status(); }));
-    changed_ = changed_ || meeting_.changed();
+    changed_ = changed_ || (canWork() && meeting_.changed());
     MUSTER_TRY(const std::vector<NodeView> nodes, collect());
     meeting_.leave();  // a second time below: where others' files were in the way now
     MUSTER_CHECK_OK(barrier("left"));
@@ -181,9 +181,13 @@ class SharedCase {
   /// Opens the directory and agrees on a name in it.
   Status meet() {
     auto directory = openIn(params_.directory);
-    if (!directory.ok()) keepProblem({ErrorCode::kPeer, directory.error().message, directory.error().where});
-    MUSTER_TRY(mount_, directory.ok() ? mountOf(directory->get()) : mountAbove(params_.directory));
-    if (directory.ok()) MUSTER_CHECK_OK(reportMount(site_, mount_));
+    if (directory.ok()) {
+      MUSTER_TRY(mount_, mountOf(directory->get()));
+      MUSTER_CHECK_OK(reportMount(site_, mount_));
+    } else {
+      keepProblem({ErrorCode::kPeer, directory.error().message, directory.error().where});
+      if (auto above = mountAbove(params_.directory); above.ok()) mount_ = *std::move(above);
+    }
     if (site_.rank == 0) {
       MUSTER_TRY(const std::string name, newName());
       MUSTER_CHECK_OK(store_.set("name", name));

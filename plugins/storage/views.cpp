@@ -53,7 +53,7 @@ class Differences {
     int found = 0;
     for (int other = 0; other < size(); ++other) {
       if (isOpen(node, other) && othersSeeing(node, other) >= 0) ++found;
-      if (isOpen(other, node) && othersSeeing(other, node) <= 0) ++found;
+      if (isOpen(other, node) && (othersSeeing(other, node) <= 0 || seesOneOtherwise(other))) ++found;
     }
     return found;
   }
@@ -85,6 +85,14 @@ class Differences {
   std::set<int> explained;  ///< nodes that are blamed already
 
  private:
+  /// Whether it sees the file of one other node alone otherwise than most do: that one can have changed its
+  /// file while this node looked.
+  [[nodiscard]] bool seesOneOtherwise(int node) const {
+    int files = 0;
+    for (int of = 0; of < size(); ++of)
+      if (isOpen(node, of) && othersSeeing(node, of) > 0) ++files;
+    return files == 1;
+  }
   /// Of the nodes beside both, how many more see the file of `of` as it is than otherwise. While it is
   /// replaced one node alone reads it.
   [[nodiscard]] int othersSeeing(int node, int of) const {

@@ -36,10 +36,11 @@ struct NodeFault {
 
 /// The nodes that explain every difference, as few as possible: those with problems of their own, then again
 /// and again the node that most differences are laid to. One is laid to who sees it where more of the other
-/// nodes see that file as it is, to whose file it is where fewer do, else to both; so nobody's word alone is
-/// held against another node. Where several nodes have most (of two nodes always), it cannot be told which,
-/// and where somebody changed a file, whose doing it is. A common problem is a node's own where its directory
-/// is mounted otherwise than those of most others.
+/// nodes see that file as it is, to whose file it is where fewer do, else to both; also to both where a node
+/// sees the file of one other alone otherwise, which that one can have brought about. So neither one's word
+/// nor its file is held against another node. Where several nodes have most (of two nodes always), it cannot
+/// be told which, and where somebody changed a file, whose doing it is. A common problem is a node's own
+/// where its directory is mounted otherwise than those of most others.
 std::vector<NodeFault> blame(const std::vector<NodeView>& nodes);
 
 }  // namespace muster::storage
