@@ -77,6 +77,7 @@ ProcessResult runProcess(const std::vector<std::string>& command, const ProcessO
   int status = 0;
   bool ended = false;
   while (!ended || fds[0].fd >= 0 || fds[1].fd >= 0) {
+    const bool hadEnded = ended;  // what it wrote until then is in the pipes when they are looked at
     const int ready = poll(fds, 2, 20);
     for (int i = 0; i < 2 && ready > 0; ++i) {
       if (fds[i].fd < 0 || (fds[i].revents & (POLLIN | POLLHUP)) == 0) continue;
@@ -88,7 +89,7 @@ ProcessResult runProcess(const std::vector<std::string>& command, const ProcessO
     // A process that outlives its parent may hold the pipes: once the child has ended and they are quiet,
     // stop.
     if (!ended && waitpid(pid, &status, WNOHANG) == pid) ended = true;
-    if (ended && ready == 0) break;
+    if (hadEnded && ready == 0) break;
     if (!ended && std::chrono::steady_clock::now() > deadline) {
       result.timedOut = true;
       kill(-pid, SIGKILL);
