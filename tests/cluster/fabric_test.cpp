@@ -92,8 +92,9 @@ TEST_F(ClusterFabric, NamesTheHostWhoseNicsSayAnother) {
   for (int host = 0; host < kFabricHosts; ++host) {
     EXPECT_EQ(run_->ended(host).exitCode, 3) << run_->ended(host).out << run_->ended(host).err;
     EXPECT_THAT(run_->details(host, "sweep"),
-                HasSubstr("the NICs of 1 of 2 ranks, as on n0, say ib (active RDMA ports: 1 InfiniBand"));
-    EXPECT_THAT(run_->details(host, "sweep"), HasSubstr("those of n1 say none (no RDMA device"));
+                HasSubstr("those of rank 0 (on \"n0\") say ib (\"active RDMA ports: 1 InfiniBand"));
+    EXPECT_THAT(run_->details(host, "sweep"),
+                HasSubstr("those of rank 1 (on \"n1\") say none (\"no RDMA device"));
   }
 }
 
