@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "runner/core/text.h"
@@ -80,7 +81,7 @@ void readContainer(const Json& status, PodInfo& pod) {
     if (textAt(container, "/name") != "muster") continue;
     const Json& ended = valueAt(container, "/state/terminated");
     if (const Json& code = valueAt(ended, "/exitCode"); code.is_number_integer())
-      pod.exitCode = code.get<int>();
+      pod.exitCode = static_cast<int>(std::min<uint64_t>(code.get<uint64_t>(), 255));
     const Json& waiting = valueAt(container, "/state/waiting");
     if (pod.why.empty()) pod.why = waiting.is_null() ? textAt(ended, "/reason") : reasonOf(waiting);
   }

@@ -47,8 +47,9 @@ void expectMatches(const NodeInventory& inventory, const Profile* profile, Stage
   evidence.caseMetrics[kInventoryStage].insert(kMismatchMetric);
 }
 
-/// Facts are used only where this holds.
+/// Facts are used only where this holds; those of a record may hold anything.
 bool listsDevices(const Json& facts) {
+  if (!facts.is_object()) return false;
   const auto devices = facts.find("devices");
   return devices != facts.end() && devices->is_array() &&
          std::all_of(devices->begin(), devices->end(), [](const Json& device) { return device.is_object(); });
@@ -58,7 +59,7 @@ bool listsDevices(const Json& facts) {
 
 std::vector<DeviceFacts> NodeInventory::devices() const {
   std::vector<DeviceFacts> devices;
-  if (!facts.is_object()) return devices;
+  if (!listsDevices(facts)) return devices;
   std::string vendor, product;
   if (facts.contains("host")) {
     JsonReader host(facts["host"], "host");
@@ -150,7 +151,7 @@ NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evide
 }
 
 void useInventory(const NodeInventory& inventory, bool simulated, NodeProgress& node) {
-  if (!inventory.facts.is_object()) return;
+  if (!listsDevices(inventory.facts)) return;
   for (const Json& device : inventory.facts["devices"]) {
     std::string id;
     JsonReader(device, "device").optional("id", id);

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "runner/app/node/node_inventory.h"
+
 namespace muster {
 namespace {
 
@@ -91,6 +93,18 @@ TEST(InventoryChanges, NameAnotherHostByWhatBothInventoriesCouldRead) {
 TEST(InventoryChanges, HoldForFactsOfAnyForm) {
   for (const char* facts : {"null", "[]", "{}", R"({"devices": "x", "nics": {"a": 1}, "host": 7})"})
     EXPECT_FALSE(inventoryChanges(node(), Json::parse(facts)).empty()) << facts;
+}
+
+/// A record that somebody changed may hold anything there.
+TEST(NodeInventory, HasNoDevicesWhereItsFactsListNone) {
+  NodeInventory inventory;
+  for (const char* facts : {"null", "[]", "{}", "7", R"({"devices": "x"})", R"({"devices": {}})",
+                            R"({"devices": [[]]})", R"({"devices": [null, "x", 5, {}]})"}) {
+    inventory.facts = Json::parse(facts);
+    EXPECT_TRUE(inventory.devices().empty()) << facts;
+  }
+  inventory.facts = node();
+  EXPECT_EQ(inventory.devices().size(), 2u);
 }
 
 }  // namespace

@@ -64,6 +64,18 @@ TEST(Objects, ANodeHasGpusAlsoWhereItOffersNone) {
   EXPECT_FALSE(labelled.has("amd.com/gpu")) << "the label is of NVIDIA's";
 }
 
+/// One that is cut to 32 bits would be 0, and the node accepted.
+TEST(Objects, ReadsNoSuccessInAnExitCodeThatNoProcessHas) {
+  for (const char* code : {"4294967296", "-4294967296", "256", "-1"})
+    EXPECT_EQ(podsFrom(listOf(std::string(R"({"metadata": {"name": "p"}, "status": {"containerStatuses": [
+        {"name": "muster", "state": {"terminated": {"exitCode": )") +
+                              code + "}}}]}}"))
+                  .at(0)
+                  .exitCode,
+              255)
+        << code;
+}
+
 TEST(Objects, ReadsAPod) {
   const auto pods = podsFrom(listOf(R"({"metadata": {"name": "p", "labels": {"muster.dev/round": "2",
       "batch.kubernetes.io/job-name": "j"}}, "spec": {"nodeName": "n1"},
