@@ -282,6 +282,17 @@ TEST_F(Attest, RefutesAnInventoryThatItsStageDidNotMeasure) {
 }
 
 /// The artifact is named by its digest, so an edit of both is left to the journal.
+/// Lines that are missing would tell of earlier attempts.
+TEST_F(Attest, LeavesOpenWhatAJournalWithoutItsStagesWouldTell) {
+  const std::string run = copyOf("healthy");
+  std::string journal = readWhole(run + "/journal.jsonl");
+  std::ofstream(run + "/journal.jsonl") << journal.substr(0, journal.find('\n') + 1);
+  const auto result = verify(run);
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("journal.jsonl has no line of stage muster:inventory: whether"));
+  EXPECT_THAT(result.out, Not(HasSubstr("\nVERIFIED")));
+}
+
 TEST_F(Attest, RefutesAnInventoryThatTheJournalDoesNotHave) {
   const std::string run = copyOf("healthy");
   edit(run, [&](Record& record) {

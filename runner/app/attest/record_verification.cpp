@@ -293,6 +293,13 @@ class RunVerification {
         differs(fmt::format("stage {} ended otherwise than the record says", kept.stage.name));
       if (kept.stage.name == kInventoryStage) compareInventory(record, kept.extra, differs);
     }
+    for (const StageRecord& stage : record.stages)
+      if (stage.state == StageState::kRan &&
+          std::none_of(journal->stages.begin(), journal->stages.end(),
+                       [&](const JournalStage& kept) { return kept.stage.name == stage.name; }))
+        leaveOpen(VerifyCheck::kAttempts,
+                  fmt::format("{} has no line of stage {}: whether it was tried before, only the record says",
+                              kJournalName, stage.name));
     for (const auto& [name, failed] : journal->interrupted)
       if (std::none_of(record.stages.begin(), record.stages.end(),
                        [&, &n = name, &f = failed](const StageRecord& s) {
