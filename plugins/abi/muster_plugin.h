@@ -99,7 +99,7 @@ typedef struct muster_host {
   int (*cancelled)(void *context);
   /* The stage's key-value store, shared by all ranks of its group. A timeout in seconds bounds each wait.
    * Keys are 1 to 512 bytes, values at most 4 MiB; a key is seen by the ranks in the same run of the same
-   * case. */
+   * case, and set by one of them alone. */
   muster_status (*store_set)(void *context, const char *key, const void *data, uint64_t size);
   /* Waits for `key`; writes at most `capacity` bytes and the value's true size to `size`. Where that is more
    * than `capacity`, the rest was cut: call again with room for it. */

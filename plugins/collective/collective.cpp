@@ -77,7 +77,8 @@ class CollectiveSession : public sdk::Session {
       MUSTER_CHECK_OK(store_.set(key, same.ok() ? kSame : same.error().message));
     } else {
       MUSTER_TRY(const std::string differs, store_.get(key, timeout));
-      if (differs != kSame) same = Error{ErrorCode::kCorrupt, printable(differs, 4000), "params.fabric"};
+      if (differs != kSame)
+        same = Error{ErrorCode::kCorrupt, "rank 0 says: " + quoted(differs, 4000), "params.fabric"};
     }
     // A rank that ends takes its keys with it: all have to have read them.
     const Status together = store_.barrier(key, timeout);

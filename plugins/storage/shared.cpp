@@ -45,14 +45,14 @@ std::string fileOf(int rank) {
   return fmt::format("rank{}", rank);
 }
 
-/// An error of the shared directory. What another node of the run, which may do the same there, can have
-/// caused is no finding about this one (kPeer).
+/// An error at this node's own files. But for these it can be the doing of another node of the run, which may
+/// do the same there, and is no finding about this one (kPeer).
 Error failed(const std::string& what, int error, const std::string& file) {
-  constexpr int kOfAnybody[] = {EACCES, EAGAIN, EDQUOT,  EEXIST,    EISDIR, ELOOP, EMLINK,
-                                ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM,  ESTALE};
-  const bool isCommon =
-      std::find(std::begin(kOfAnybody), std::end(kOfAnybody), error) != std::end(kOfAnybody);
-  return {isCommon ? ErrorCode::kPeer : ErrorCode::kIo, what + ": " + errnoText(error), file};
+  constexpr int kOfThisNode[] = {EIO,   ENOSYS,    ENOTCONN,  EOPNOTSUPP, EREMOTEIO,
+                                 EROFS, ESHUTDOWN, ETIMEDOUT, EHOSTDOWN,  EHOSTUNREACH};
+  const bool isOwn =
+      std::find(std::begin(kOfThisNode), std::end(kOfThisNode), error) != std::end(kOfThisNode);
+  return {isOwn ? ErrorCode::kIo : ErrorCode::kPeer, what + ": " + errnoText(error), file};
 }
 
 /// The directory of all ranks. Each makes it where another has not yet, so that nodes with a directory of
@@ -87,19 +87,22 @@ class Meeting {
     Fd fd(openat(own_.get(), fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd.valid()) return failed("cannot make a file", errno, file);
     files_[fresh] = {};
+    const auto old = files_.find(file);
     if (const int error = writeFully(fd.get(), content)) return failed("cannot write a file", error, file);
     if (fsync(fd.get()) != 0) return failed("cannot write a file", errno, file);
     if (prepare) MUSTER_CHECK_OK(prepare(fd.get()));
+    if (old != files_.end() && look(file) != old->second) changed_ = true;
     if (renameat(own_.get(), fresh.c_str(), own_.get(), file.c_str()) != 0)
       return failed("cannot rename a file", errno, file);
     files_.erase(fresh);
     files_[file] = look(file);
+    if (!holds(file, fd.get(), content) || look(file) != files_[file]) changed_ = true;
     return fd;
   }
-  /// Whether a file is no longer as this rank left it.
+  /// Whether a file was not as this rank left it, now or at any of its replacements.
   [[nodiscard]] bool changed() const {
-    return std::any_of(files_.begin(), files_.end(),
-                       [this](const auto& file) { return look(file.first) != file.second; });
+    return changed_ || std::any_of(files_.begin(), files_.end(),
+                                   [this](const auto& file) { return look(file.first) != file.second; });
   }
   /// Removes what this rank made; the directory goes with the last one.
   void leave() {
@@ -121,9 +124,25 @@ class Meeting {
             info.stx_ctime.tv_nsec};
   }
 
+  /// Whether the name leads to the open file `own`, and that to these contents. A file without contents is
+  /// one with a lock, and not opened a second time.
+  [[nodiscard]] bool holds(const std::string& file, int own, std::string_view content) const {
+    struct stat mine {
+    }, named{};
+    if (fstat(own, &mine) != 0 || fstatat(own_.get(), file.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+        mine.st_ino != named.st_ino)
+      return false;
+    if (content.empty()) return named.st_size == 0;
+    const Fd again(openat(own_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    std::string found(content.size() + 1, '\0');
+    const ssize_t length = again.valid() ? readFully(again.get(), found.data(), found.size()) : -1;
+    return length == static_cast<ssize_t>(content.size()) && found.starts_with(content);
+  }
+
   Fd parent_, own_;
   std::string name_;
   std::map<std::string, Look> files_;  ///< as this rank left them
+  bool changed_ = false;
 };
 
 /// Tells who is at fault and why, on all ranks; whether it is this one. An error where that cannot be told: a
@@ -154,12 +173,10 @@ class SharedCase {
     MUSTER_CHECK_OK(together("written", [this] { return write(0); }));
     lookAtAll(0);
     MUSTER_CHECK_OK(together("seen", [] { return Status(); }));
-    changed_ = canWork() && meeting_.changed();
     MUSTER_CHECK_OK(together("replaced", [this] { return replaceAndRead(); }));
     lookAtAll(kReplacements);
     if (params_.locks) MUSTER_CHECK_OK(tryLocks());
     MUSTER_CHECK_OK(together("looked", [] { return Status(); }));
-    changed_ = changed_ || (canWork() && meeting_.changed());
     MUSTER_TRY(const std::vector<NodeView> nodes, collect());
     meeting_.leave();  // a second time below: where others' files were in the way now
     MUSTER_CHECK_OK(barrier("left"));
@@ -213,45 +230,43 @@ class SharedCase {
     isCommon_ = error.code == ErrorCode::kPeer;
   }
 
+  /// Whether nothing is known against it but what was seen during replacements.
+  [[nodiscard]] bool isSound(int of) const {
+    const auto kept = static_cast<Sight>(sights_[static_cast<size_t>(of)]);
+    return kept == Sight::kSame || kept == Sight::kTorn;
+  }
   /// Keeps the first fault of each.
   void see(int of, Sight sight) {
-    char& kept = sights_[static_cast<size_t>(of)];
-    if (kept == static_cast<char>(Sight::kSame)) kept = static_cast<char>(sight);
+    if (sight != Sight::kSame && isSound(of)) sights_[static_cast<size_t>(of)] = static_cast<char>(sight);
   }
 
-  /// Which version of the file of `of` is there: from `oldest` to `newest`, -1 for none, -2 for one that is
-  /// none of them; an error where that cannot be told.
-  Result<int64_t> versionOf(int of, uint64_t oldest, uint64_t newest) const {
+  /// How the file of `of`, which should hold this version, looks from here.
+  [[nodiscard]] Sight sightOf(int of, uint64_t newest) const {
     const Fd fd(openat(meeting_.fd(), fileOf(of).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!fd.valid() && (errno == ENOENT || errno == ESTALE)) return -1;
-    if (!fd.valid()) return failed("cannot open another node's file", errno, fileOf(of));
     std::string found(params_.size + 1, '\0');  // a file that is too long shows
-    const ssize_t length = readFully(fd.get(), found.data(), found.size());
-    if (length < 0) return errno == ESTALE ? -1 : -2;  // NFS: it was replaced meanwhile
+    const ssize_t length = fd.valid() ? readFully(fd.get(), found.data(), found.size()) : -1;
+    if (length < 0)  // ESTALE: NFS, where it was replaced meanwhile
+      return errno == ENOENT || errno == ESTALE ? Sight::kMissing : Sight::kUnreadable;
     found.resize(static_cast<size_t>(length));
-    for (uint64_t version = newest + 1; version-- > oldest;)
-      if (found == contentOf(params_.size, of, version)) return static_cast<int64_t>(version);
-    return -2;
+    for (uint64_t version = newest + 1; version-- > 0;)
+      if (found == contentOf(params_.size, of, version))
+        return version == newest ? Sight::kSame : Sight::kStale;
+    return Sight::kWrong;
   }
 
   /// Waits until every other node's file is there in this version.
   void lookAtAll(uint64_t version) {
     const double begin = systemClock().now();
     for (int of = 0; canWork() && of < site_.size; ++of) {
-      if (of == site_.rank || sights_[static_cast<size_t>(of)] != static_cast<char>(Sight::kSame)) continue;
-      const auto wanted = static_cast<int64_t>(version);
-      Result<int64_t> found = versionOf(of, 0, version);
-      while (!(found.ok() && *found == wanted) && !site_.host.cancelled() &&
+      if (of == site_.rank || !isSound(of)) continue;
+      Sight sight = sightOf(of, version);
+      while (sight != Sight::kSame && !site_.host.cancelled() &&
              systemClock().now() - begin < params_.visibleWithin) {
         poll(nullptr, 0, kLookMillis);
-        found = versionOf(of, 0, version);
+        sight = sightOf(of, version);
       }
-      if (!found.ok())
-        keepProblem(found.error());
-      else if (*found == wanted)
-        visibleTime_ = std::max(visibleTime_, systemClock().now() - begin);
-      else
-        see(of, *found == -1 ? Sight::kMissing : *found == -2 ? Sight::kWrong : Sight::kStale);
+      if (sight == Sight::kSame) visibleTime_ = std::max(visibleTime_, systemClock().now() - begin);
+      see(of, sight);
     }
   }
 
@@ -261,8 +276,7 @@ class SharedCase {
     const int neighbour = (site_.rank + 1) % site_.size;
     for (uint64_t version = 1; version <= kReplacements; ++version) {
       MUSTER_CHECK_OK(write(version));
-      const Result<int64_t> found = versionOf(neighbour, 0, kReplacements);
-      if (found.ok() && *found == -2) see(neighbour, Sight::kTorn);
+      if (sightOf(neighbour, kReplacements) == Sight::kWrong) see(neighbour, Sight::kTorn);
     }
     return {};
   }
@@ -304,7 +318,7 @@ class SharedCase {
     reader.read("sights", view.sights);
     MUSTER_CHECK_OK(reader.status());
     if (view.sights.size() != static_cast<size_t>(site_.size) ||
-        view.sights.find_first_not_of(".mswtl") != std::string::npos)
+        view.sights.find_first_not_of(".mswtlu") != std::string::npos)
       return Error{ErrorCode::kProtocol, "tells of other nodes or in other signs", ""};
     return view;
   }
@@ -316,14 +330,12 @@ class SharedCase {
                                       {"problem", problem_},
                                       {"sights", sights_},
                                       {"is_common", isCommon_},
-                                      {"changed", changed_}});
+                                      {"changed", canWork() && meeting_.changed()}});
     MUSTER_CHECK_OK(store_.set(fmt::format("view/{}", site_.rank), own));
     std::vector<NodeView> nodes;
     for (int rank = 0; rank < site_.size; ++rank) {
       const std::string key = fmt::format("view/{}", rank);
       MUSTER_TRY(const std::string text, store_.get(key, kPatience));
-      if (rank == site_.rank && text != own)
-        return Error{ErrorCode::kPeer, "what this node saw came back changed", key};
       Result<NodeView> view = readView(text, key);
       if (!view.ok()) return Error{ErrorCode::kPeer, quoted(view.error().text(), 300), key};
       nodes.push_back(*std::move(view));
@@ -348,7 +360,6 @@ class SharedCase {
   Meeting meeting_;
   std::string problem_;    ///< why this node cannot take part
   bool isCommon_ = false;  ///< see NodeView
-  bool changed_ = false;
   std::string sights_ = std::string(static_cast<size_t>(site_.size), static_cast<char>(Sight::kSame));
   double visibleTime_ = 0;
 };

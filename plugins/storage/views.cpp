@@ -24,6 +24,7 @@ const std::map<Sight, Words> kWords = {
     {Sight::kMissing, {"does not see the file of", "its file is not seen by"}},
     {Sight::kStale, {"sees an old version of the file of", "its file is seen in an old version by"}},
     {Sight::kWrong, {"sees wrong contents in the file of", "its file is seen with wrong contents by"}},
+    {Sight::kUnreadable, {"cannot read the file of", "its file cannot be read by"}},
     {Sight::kTorn,
      {"saw neither version of a file that was replaced, of", "neither version of its file was seen by"}},
     {Sight::kLocked, {"gets locks that are held by", "its locks do not exclude"}},
@@ -46,14 +47,16 @@ class Differences {
     return static_cast<Sight>(nodes_[static_cast<size_t>(node)].sights[static_cast<size_t>(of)]);
   }
   [[nodiscard]] bool isOpen(int node, int of) const {
-    return explained.count(node) == 0 && explained.count(of) == 0 && sight(node, of) != Sight::kSame;
+    return explained.count(node) == 0 && explained.count(of) == 0 && sight(node, of) != Sight::kSame &&
+           (sight(node, of) == Sight::kTorn) == torn;
   }
-  /// How many differences are laid to `node`.
+  /// How many differences are laid to `node`. While a file is replaced one node alone reads it: that is laid
+  /// to both.
   [[nodiscard]] int count(int node) const {
     int found = 0;
     for (int other = 0; other < size(); ++other) {
-      if (isOpen(node, other) && othersSeeing(node, other) >= 0) ++found;
-      if (isOpen(other, node) && (othersSeeing(other, node) <= 0 || seesOneOtherwise(other))) ++found;
+      if (isOpen(node, other) && (torn || othersSeeing(node, other) >= 0)) ++found;
+      if (isOpen(other, node) && (torn || othersSeeing(other, node) <= 0 || seesOneOtherwise(other))) ++found;
     }
     return found;
   }
@@ -83,6 +86,7 @@ class Differences {
   }
 
   std::set<int> explained;  ///< nodes that are blamed already
+  bool torn = false;        ///< whether what was seen during replacements is what is left, or all else
 
  private:
   /// Whether it sees the file of one other node alone otherwise than most do: that one can have changed its
@@ -93,16 +97,13 @@ class Differences {
       if (isOpen(node, of) && othersSeeing(node, of) > 0) ++files;
     return files == 1;
   }
-  /// Of the nodes beside both, how many more see the file of `of` as it is than otherwise. While it is
-  /// replaced one node alone reads it.
+  /// Of the nodes beside both, how many more see the file of `of` as it is than otherwise.
   [[nodiscard]] int othersSeeing(int node, int of) const {
     int more = 0;
     for (int other = 0; other < size(); ++other) {
       if (other == node || other == of || explained.contains(other)) continue;
-      if (sight(other, of) != Sight::kSame)
-        --more;
-      else if (sight(node, of) != Sight::kTorn)
-        ++more;
+      const bool isSame = sight(other, of) == Sight::kSame || sight(other, of) == Sight::kTorn;
+      more += isSame ? 1 : -1;
     }
     return more;
   }
@@ -139,14 +140,20 @@ std::vector<NodeFault> blameByViews(const std::vector<NodeView>& nodes) {
       most = std::max(most, count);
       if (count == most && count > 0) worst.push_back(node);
     }
-    if (worst.empty()) return faults;
+    if (worst.empty() && left.torn) return faults;
+    if (worst.empty()) {
+      left.torn = true;
+      continue;
+    }
     const bool isOpen = worst.size() > 1;
     for (const int node : worst)
-      faults.push_back({node,
-                        left.text(node) + (isOpen ? fmt::format(" (which of {} is at fault cannot be told)",
-                                                                namesOf(nodes, worst))
-                                                  : ""),
-                        !isOpen});
+      faults.push_back(
+          {node,
+           left.text(node) +
+               (isOpen      ? fmt::format(" (which of {} is at fault cannot be told)", namesOf(nodes, worst))
+                : left.torn ? " (whether this node or one of those is at fault cannot be told)"
+                            : ""),
+           !isOpen && !left.torn});
     left.explained.insert(worst.begin(), worst.end());
   }
 }

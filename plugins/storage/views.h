@@ -11,10 +11,11 @@ namespace muster::storage {
 enum class Sight : char {
   kSame = '.',
   kMissing = 'm',
-  kStale = 's',   ///< an older version than was last written
-  kWrong = 'w',   ///< other contents or another size
-  kTorn = 't',    ///< while the file was replaced by renaming: neither version
-  kLocked = 'l',  ///< it got a lock that the other node held
+  kStale = 's',       ///< an older version than was last written
+  kWrong = 'w',       ///< other contents or another size
+  kUnreadable = 'u',  ///< an error
+  kTorn = 't',        ///< while the file was replaced by renaming: neither version
+  kLocked = 'l',      ///< it got a lock that the other node held
 };
 
 /// One node, and what it saw of each (a Sight per rank, of itself kSame).

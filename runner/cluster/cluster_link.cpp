@@ -33,7 +33,7 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions given) {
   };
   if (node.leads()) {
     MUSTER_TRY(node.client, options.world->client(*link->server_, kRunnerKeys, client));
-    node.refusedToRanks = [server = link->server_.get()] { return server->counts().noRoomForRanks; };
+    node.storeCounts = [server = link->server_.get()] { return server->counts(); };
   } else {
     client.address = options.store;
     client.prefix = kRunnerKeys;

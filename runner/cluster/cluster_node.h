@@ -13,6 +13,7 @@
 #include "runner/cluster/running_time.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/store_client.h"
+#include "runner/rendezvous/store_server.h"
 #include "runner/system/tasks.h"
 
 namespace muster {
@@ -43,8 +44,8 @@ struct ClusterNode {
   const std::unique_ptr<Tasks> tasks;
   RunningTime time;  ///< all durations: those in which this node did not run count against nobody
   std::unique_ptr<StoreClient> client;  ///< there before the first task
-  /// Node 0: how many requests of ranks its store has had no room for.
-  std::function<uint64_t()> refusedToRanks = [] { return uint64_t{0}; };
+  /// Node 0: what its store has had to refuse.
+  std::function<StoreCounts()> storeCounts = [] { return StoreCounts(); };
 
   std::mutex mutex;  // guards all below
   bool stopping = false;

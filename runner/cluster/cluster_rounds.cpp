@@ -18,7 +18,7 @@ void ClusterRounds::begin(const std::string& name) {
   const std::lock_guard lock(node_.mutex);
   round_ = name;
   failureSeenAt_ = -1;
-  refusedBefore_ = node_.refusedToRanks();
+  before_ = node_.storeCounts();
   watch_ = {};
   node_.tasks->notify();
 }
@@ -75,15 +75,20 @@ void ClusterRounds::drawOrder() {
   if (round == round_) watch_.order(*place);
 }
 
-Culprit ClusterRounds::storeFull() const {
-  if (node_.refusedToRanks() == refusedBefore_) return {};
-  return {"the store's memory for ranks is full, and it is not known which of them filled it", {}};
+Culprit ClusterRounds::misuse() const {
+  const StoreCounts now = node_.storeCounts();
+  if (now.taken != before_.taken)
+    return {"two processes spoke in the name of one rank, and it is not known which of them is that rank",
+            {}};
+  if (now.noRoomForRanks != before_.noRoomForRanks)
+    return {"the store's memory for ranks is full, and it is not known which of them filled it", {}};
+  return {};
 }
 
 void ClusterRounds::noteCulprit() {
   const std::lock_guard lock(node_.mutex);
   if (round_.empty() || !published().text.empty()) return;
-  Culprit culprit = storeFull();
+  Culprit culprit = misuse();
   if (culprit.text.empty())
     culprit = knownCulprit(node_.peers.reports(round_, node_.time.longestStop(), node_.time.now()));
   if (culprit.text.empty()) return;

@@ -28,9 +28,9 @@ class ClusterRounds {
   /// Node 0: what is known of every node now.
   [[nodiscard]] std::vector<NodeReport> nodes();
 
-  /// Node 0: where its store had no room for what ranks wrote in this round, that is at fault for all that
-  /// came of it; else empty.
-  [[nodiscard]] Culprit storeFull() const;
+  /// Node 0: where its store had no room for what ranks wrote in this round, or two spoke in the name of one,
+  /// that is at fault for all that came of it; else empty.
+  [[nodiscard]] Culprit misuse() const;
 
   /// The store's counter puts the failures of all nodes into one order, whatever their clocks say.
   void drawOrder();
@@ -50,7 +50,7 @@ class ClusterRounds {
   // The node's mutex guards all below.
   std::string round_;  ///< empty: none
   double failureSeenAt_ = -1;
-  uint64_t refusedBefore_ = 0;  ///< ClusterNode::refusedToRanks() when the round began
+  StoreCounts before_;  ///< when the round began
   RankWatch watch_;
   bool parting_ = false;  ///< the user interrupts this node, and the others were told
 };

@@ -227,7 +227,7 @@ Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers, size_t
           {link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user", {}}, nodes));
     late = late || (answers[rank] && flag(*answers[rank], "late"));
   }
-  if (Culprit full = link_.rounds().storeFull(); !full.text.empty()) return full;
+  if (Culprit misused = link_.rounds().misuse(); !misused.text.empty()) return misused;
   for (size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].mute = !answers[i];
     // Whose ranks have ended all runs holds nobody up, however busy they were: another node may say "late".
@@ -275,7 +275,7 @@ RoundResult roundResult(const ClusterAgreement::Answers& answers, size_t runs) {
 
 Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t runs) {
   RoundResult result = roundResult(answers, runs);
-  if (!link_.rounds().storeFull().text.empty()) {  // whatever a rank made of it, its results do not count
+  if (!link_.rounds().misuse().text.empty()) {  // whatever a rank made of it, its results do not count
     result = {};
     for (size_t run = 0; run < runs; ++run) result.failed.insert(run);
   }

@@ -25,6 +25,7 @@ StoreAskers::Taken StoreAskers::take(StorePeerId connection, StoreRequest reques
   }
   if (known != open.end()) return Taken::kMalformed;
   const StorePeerId asker = next_++;
+  request.connection = connection;
   open.emplace(request.id, asker);
   askers_[asker] = {connection, request.id};
   std::vector<StoreReply> replies;
@@ -56,6 +57,7 @@ void StoreAskers::collect(std::vector<StoreReply> replies, std::vector<Answer>& 
 }
 
 void StoreAskers::close(StorePeerId connection) {
+  desk_.closed(connection);
   const auto open = open_.find(connection);
   if (open == open_.end()) return;
   for (const auto& [request, asker] : open->second) {

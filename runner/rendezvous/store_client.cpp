@@ -37,7 +37,12 @@ int64_t milliseconds(double seconds) {
 }
 
 Error refusedBy(const StoreResponse& response, const std::string& what) {
-  return storeUsage("the store refused " + what + ": " + response.text);
+  const std::string text = "the store refused " + what + ": " + response.text;
+  return response.answer == StoreAnswer::kTaken ? Error{ErrorCode::kPeer, text, ""} : storeUsage(text);
+}
+
+bool isRefused(const StoreResponse& response) {
+  return response.answer == StoreAnswer::kRefused || response.answer == StoreAnswer::kTaken;
 }
 
 Result<int64_t> numberOf(const StoreResponse& response) {
@@ -94,7 +99,7 @@ Result<std::string> StoreClient::get(const std::string& key, double timeout) {
                  fmt::format("{} waited {} for store key {}, which was not set", who(), secondsText(timeout),
                              printable(key, 200)),
                  ""};
-  if (response.answer == StoreAnswer::kRefused) return refusedBy(response, "key " + printable(key, 60));
+  if (isRefused(response)) return refusedBy(response, "key " + printable(key, 60));
   return std::move(response.text);
 }
 
@@ -126,7 +131,7 @@ Status StoreClient::barrier(const std::string& name, int rank, int count, double
                  fmt::format("{} waited up to {} at barrier {}: {}", who(), secondsText(timeout),
                              printable(name, 200), response.text),
                  ""};
-  if (response.answer == StoreAnswer::kRefused) return refusedBy(response, "barrier " + printable(name, 60));
+  if (isRefused(response)) return refusedBy(response, "barrier " + printable(name, 60));
   return {};
 }
 

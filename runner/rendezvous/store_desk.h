@@ -51,6 +51,8 @@ class StoreDesk {
   virtual void leave(StorePeerId peer) = 0;
   /// Of a request for several ranks at a barrier: one of them is gone.
   virtual void leaveRank(StorePeerId /*peer*/, int64_t /*rank*/) {}
+  /// A connection is gone, with all that it asked.
+  virtual void closed(uint64_t /*connection*/) {}
   /// A process of this machine may use the keys that begin with `prefix` from now on, or no longer.
   virtual void attach(const std::string& /*prefix*/) {}
   virtual void detach(const std::string& /*prefix*/) {}
@@ -65,6 +67,8 @@ class StoreDesk {
   /// Requests that were refused because keys or memory were used up.
   [[nodiscard]] virtual uint64_t noRoom() const { return 0; }
   [[nodiscard]] virtual uint64_t noRoomForRanks() const { return 0; }
+  /// Requests that were answered with kTaken.
+  [[nodiscard]] virtual uint64_t taken() const { return 0; }
   /// Ends whatever waits inside of a call. From any thread.
   virtual void stop() {}
 };

@@ -62,8 +62,8 @@ Result<std::unique_ptr<StoreLoop>> StoreLoop::make(Fd listener, std::string toke
 }
 
 StoreCounts StoreLoop::counts() const {
-  return {accepted_, noTls_,      noToken_, altered_, late_,   malformed_,
-          cut_,      crowdedOut_, full_,    noFiles_, noRoom_, noRoomForRanks_};
+  return {accepted_,   noTls_, noToken_, altered_, late_,           malformed_, cut_,
+          crowdedOut_, full_,  noFiles_, noRoom_,  noRoomForRanks_, taken_};
 }
 
 bool StoreLoop::watch(int fd, StorePeerId id, uint32_t events, bool fresh) {
@@ -260,6 +260,7 @@ bool StoreLoop::take(StorePeerId id, StoreRequest request, double now) {
   if (taken == StoreAskers::Taken::kWithdrawn) connections_.at(id).peer.forget();
   noRoom_ = desk_->noRoom();
   noRoomForRanks_ = desk_->noRoomForRanks();
+  taken_ = desk_->taken();
   reply(answers);
   return taken != StoreAskers::Taken::kMalformed;
 }

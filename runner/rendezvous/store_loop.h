@@ -99,7 +99,7 @@ class StoreLoop {
   std::mutex attachMutex_;
   std::vector<std::pair<Fd, std::string>> attached_;  // guarded by it
   std::atomic<uint64_t> accepted_{0}, noTls_{0}, noToken_{0}, altered_{0}, late_{0}, malformed_{0}, cut_{0},
-      crowdedOut_{0}, full_{0}, noFiles_{0}, noRoom_{0}, noRoomForRanks_{0};
+      crowdedOut_{0}, full_{0}, noFiles_{0}, noRoom_{0}, noRoomForRanks_{0}, taken_{0};
 };
 
 }  // namespace muster

@@ -57,6 +57,7 @@ struct StoreCounts {
   uint64_t noFiles = 0;         ///< times that no file descriptor was left for a newcomer
   uint64_t noRoom = 0;          ///< requests refused because keys or memory were used up
   uint64_t noRoomForRanks = 0;  ///< and those of them that were of ranks
+  uint64_t taken = 0;           ///< requests of ranks for what another connection had
 };
 
 /// What was rejected between `earlier` and `now`, for a log; empty where that is nothing.

@@ -22,11 +22,21 @@ Error refused(const std::string& what) {
   return {ErrorCode::kUsage, what, ""};
 }
 
-StoreReply refusal(StorePeerId peer, const Error& why) {
-  return {peer, StoreAnswer::kRefused, nullptr, why.message};
+Error ofAnother(const std::string& what) {
+  return {ErrorCode::kPeer, what, ""};
 }
 
 }  // namespace
+
+StoreReply StoreState::refusal(StorePeerId peer, const Error& why) {
+  const bool isTaken = why.code == ErrorCode::kPeer;
+  if (isTaken) ++taken_;
+  return {peer, isTaken ? StoreAnswer::kTaken : StoreAnswer::kRefused, nullptr, why.message};
+}
+
+bool StoreState::isOfRanks(const std::string& key) {
+  return key.starts_with(kRankKeys);
+}
 
 size_t StoreState::Wait::cost() const {
   return name.size() + kEntryCost * std::max<size_t>(1, ranks.size());
@@ -35,7 +45,7 @@ size_t StoreState::Wait::cost() const {
 void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std::vector<StoreReply>& out) {
   switch (request.op) {
     case StoreOp::kSet:
-      return set(peer, request.key, std::move(request.value), out);
+      return set(peer, request, out);
     case StoreOp::kGet:
       return get(peer, request, now, out);
     case StoreOp::kAdd:
@@ -54,7 +64,7 @@ void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std:
 }
 
 StoreState::Share& StoreState::shareOf(const std::string& key) {
-  return key.starts_with(kRankKeys) ? ranks_ : others_;
+  return isOfRanks(key) ? ranks_ : others_;
 }
 
 /// Whether there is room for so many bytes in the place of others, and for the key where it is a fresh one.
@@ -76,9 +86,13 @@ Status StoreState::room(const std::string& key, bool fresh, size_t more, size_t 
   return refused(fmt::format("the store would hold more than {} bytes{}", memory, whose));
 }
 
-Status StoreState::keep(const std::string& key, std::string value, std::vector<StoreReply>& out) {
+/// A key of ranks belongs to the connection that sets it first: what a rank says nobody changes.
+Status StoreState::keep(const std::string& key, std::string value, uint64_t connection,
+                        std::vector<StoreReply>& out) {
   const auto old = values_.find(key);
   const bool fresh = old == values_.end();
+  if (!fresh && isOfRanks(key) && old->second.connection != connection)
+    return ofAnother("another rank has set it already");
   const size_t more = value.size() + (fresh ? key.size() + kEntryCost : 0);
   const size_t less = fresh ? 0 : old->second.value->text().size();
   MUSTER_CHECK_OK(room(key, fresh, more, less));
@@ -88,7 +102,7 @@ Status StoreState::keep(const std::string& key, std::string value, std::vector<S
     share.memory += key.size() + kEntryCost;
   }
   const auto kept = std::make_shared<const StoredValue>(std::move(value), share.memory);
-  values_[key] = {kept, ++version_};
+  values_[key] = {kept, ++version_, connection};
   const auto waiting = keyWaiters_.find(key);
   if (waiting == keyWaiters_.end()) return {};
   const std::set<StorePeerId> peers = waiting->second;
@@ -104,9 +118,8 @@ Status StoreState::keep(const std::string& key, std::string value, std::vector<S
   return {};
 }
 
-void StoreState::set(StorePeerId peer, const std::string& key, std::string value,
-                     std::vector<StoreReply>& out) {
-  const Status status = keep(key, std::move(value), out);
+void StoreState::set(StorePeerId peer, StoreRequest& request, std::vector<StoreReply>& out) {
+  const Status status = keep(request.key, std::move(request.value), request.connection, out);
   out.push_back(status.ok() ? StoreReply{peer, StoreAnswer::kOk, nullptr, ""}
                             : refusal(peer, status.error()));
 }
@@ -126,7 +139,8 @@ void StoreState::get(StorePeerId peer, const StoreRequest& request, double now,
 /// A heartbeat: it says that its sender lives, and the answer, as soon as there is any, what is new.
 void StoreState::touch(StorePeerId peer, const StoreRequest& request, double now,
                        std::vector<StoreReply>& out) {
-  if (const Status kept = keep(request.key, std::to_string(version_ + 1), out); !kept.ok())
+  if (const Status kept = keep(request.key, std::to_string(version_ + 1), request.connection, out);
+      !kept.ok())
     return out.push_back(refusal(peer, kept.error()));
   const auto found = values_.find(request.value);
   if (found != values_.end() && found->second.version > static_cast<uint64_t>(request.number))
@@ -151,13 +165,39 @@ void StoreState::add(StorePeerId peer, const StoreRequest& request, std::vector<
     out.push_back(refusal(peer, refused("the counter would not fit 64 bits")));
     return;
   }
-  const Status status = keep(request.key, std::to_string(number), out);
+  const Status status = keep(request.key, std::to_string(number), request.connection, out);
   out.push_back(status.ok() ? StoreReply{peer, StoreAnswer::kOk, nullptr, std::to_string(number)}
                             : refusal(peer, status.error()));
 }
 
+/// A place at the barriers of ranks belongs to the connection that comes to it first, while that is open.
+Status StoreState::seat(const StoreRequest& request, const std::vector<int64_t>& ranks) {
+  if (!isOfRanks(request.key)) return {};
+  const std::string group = request.key.substr(0, request.key.rfind('/') + 1);
+  const auto known = seats_.find(group);
+  const size_t before = known == seats_.end() ? 0 : known->second.size();
+  const size_t size = std::max(before, static_cast<size_t>(request.count));
+  const size_t more = (size - before) * sizeof(uint64_t) + (before == 0 ? group.size() + kEntryCost : 0);
+  if (size > before) MUSTER_CHECK_OK(room(group, before == 0, more));
+  std::vector<uint64_t>& seats = seats_[group];
+  if (before == 0) ++ranks_.keys;
+  ranks_.memory += more;
+  seats.resize(size);
+  for (const int64_t rank : ranks)
+    if (const uint64_t other = seats.at(static_cast<size_t>(rank));
+        other != request.connection && seated_.contains(other))
+      return ofAnother(fmt::format("the place of rank {} is another connection's", rank));
+  for (const int64_t rank : ranks) seats.at(static_cast<size_t>(rank)) = request.connection;
+  seated_.insert(request.connection);
+  return {};
+}
+
 void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double now,
                          std::vector<StoreReply>& out) {
+  std::vector<int64_t> ranks = decodeStoreRanks(request.value);
+  ranks.push_back(request.number);
+  if (const Status seated = seat(request, ranks); !seated.ok())
+    return out.push_back(refusal(peer, seated.error()));
   auto found = barriers_.find(request.key);
   if (found == barriers_.end()) {
     if (const Status fits = room(request.key, true, 0); !fits.ok())
@@ -171,12 +211,10 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
     return;
   }
   if (barrier.count != request.count) {
-    out.push_back(refusal(peer, refused(fmt::format("rank {} expects {} ranks, the others there expect {}",
-                                                    request.number, request.count, barrier.count))));
+    out.push_back(refusal(peer, ofAnother(fmt::format("rank {} expects {} ranks, the others there expect {}",
+                                                      request.number, request.count, barrier.count))));
     return;
   }
-  std::vector<int64_t> ranks = decodeStoreRanks(request.value);
-  ranks.push_back(request.number);
   std::sort(ranks.begin(), ranks.end());
   for (size_t i = 0; i < ranks.size(); ++i)
     if (barrier.here.count(ranks[i]) > 0 || (i > 0 && ranks[i] == ranks[i - 1])) {
@@ -227,6 +265,11 @@ void StoreState::clear(StorePeerId peer, const std::string& start, std::vector<S
     --share.keys;
     it = values_.erase(it);
     ++removed;
+  }
+  for (auto it = seats_.lower_bound(start); it != seats_.end() && it->first.starts_with(start);) {
+    ranks_.memory -= it->second.size() * sizeof(uint64_t) + it->first.size() + kEntryCost;
+    --ranks_.keys;
+    it = seats_.erase(it);
   }
   for (auto it = barriers_.lower_bound(start); it != barriers_.end() && it->first.starts_with(start);)
     it = it->second.broken.empty() ? std::next(it) : drop(it);

@@ -22,17 +22,20 @@ class StoreState : public StoreDesk {
   void handle(StorePeerId peer, StoreRequest request, double now, std::vector<StoreReply>& out) override;
   void leave(StorePeerId peer) override;
   void leaveRank(StorePeerId peer, int64_t rank) override;
+  void closed(uint64_t connection) override { seated_.erase(connection); }
   /// Ends the waits whose deadline has passed.
   void proceed(double now, std::vector<StoreReply>& out) override;
   [[nodiscard]] double nextDeadline() const override;
   [[nodiscard]] size_t memory() const { return ranks_.memory + others_.memory; }
   [[nodiscard]] uint64_t noRoom() const override { return ranks_.refused + others_.refused; }
   [[nodiscard]] uint64_t noRoomForRanks() const override { return ranks_.refused; }
+  [[nodiscard]] uint64_t taken() const override { return taken_; }
 
  private:
   struct Entry {
     std::shared_ptr<const StoredValue> value;
-    uint64_t version = 0;  ///< grows with each change of any key
+    uint64_t version = 0;     ///< grows with each change of any key
+    uint64_t connection = 0;  ///< that set it
   };
   /// What the keys of ranks take, and all others.
   struct Share {
@@ -56,16 +59,19 @@ class StoreState : public StoreDesk {
     std::string broken;
   };
 
-  void set(StorePeerId peer, const std::string& key, std::string value, std::vector<StoreReply>& out);
+  void set(StorePeerId peer, StoreRequest& request, std::vector<StoreReply>& out);
   void get(StorePeerId peer, const StoreRequest& request, double now, std::vector<StoreReply>& out);
   void add(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out);
   void barrier(StorePeerId peer, const StoreRequest& request, double now, std::vector<StoreReply>& out);
   void touch(StorePeerId peer, const StoreRequest& request, double now, std::vector<StoreReply>& out);
   void changes(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out) const;
   void clear(StorePeerId peer, const std::string& start, std::vector<StoreReply>& out);
-  Status keep(const std::string& key, std::string value, std::vector<StoreReply>& out);
+  Status keep(const std::string& key, std::string value, uint64_t connection, std::vector<StoreReply>& out);
+  Status seat(const StoreRequest& request, const std::vector<int64_t>& ranks);
+  StoreReply refusal(StorePeerId peer, const Error& why);
   void wait(StorePeerId peer, Wait wait, std::vector<StoreReply>& out);
   void endWait(StorePeerId peer);
+  static bool isOfRanks(const std::string& key);
   Share& shareOf(const std::string& key);
   Status room(const std::string& key, bool fresh, size_t more, size_t less = 0);
   std::map<std::string, Barrier>::iterator drop(std::map<std::string, Barrier>::iterator barrier);
@@ -77,6 +83,11 @@ class StoreState : public StoreDesk {
   std::map<std::string, Entry> values_;
   uint64_t version_ = 0;
   std::map<std::string, Barrier> barriers_;
+  /// By what the names of barriers of ranks begin with, up to the last slash: for each rank the connection
+  /// that came for it first.
+  std::map<std::string, std::vector<uint64_t>> seats_;
+  std::set<uint64_t> seated_;  ///< open connections among them
+  uint64_t taken_ = 0;
   std::map<StorePeerId, Wait> waits_;
   std::map<std::string, std::set<StorePeerId>> keyWaiters_;
   std::set<std::pair<double, StorePeerId>> deadlines_;

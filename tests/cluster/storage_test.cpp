@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -14,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "runner/system/files.h"
 #include "tests/cluster/cluster_run.h"
 
 namespace muster::testing {
@@ -58,6 +62,26 @@ visible_within = "3s"
             fmt::format("if [ \"$(hostname)\" = {} ]; then {} || exit 99; fi; exec \"$@\"", Hosts::name(odd),
                         mount),
             "sh"};
+  }
+  using Change = std::function<void(const fs::path&)>;
+  /// What `change` does to all files in the shared directory, while the run is there, has no host rejected.
+  void runBeside(ClusterRun& run, const Change& change) {
+    std::atomic<bool> done = false;
+    std::thread vandal([&] {
+      std::error_code error;
+      while (!done)
+        for (const auto& entry : fs::directory_iterator(shared(), error))
+          for (const auto& file : fs::directory_iterator(entry.path(), error)) change(file.path());
+    });
+    run.finish();
+    done = true;
+    vandal.join();
+    for (int host = 0; host < 3; ++host) {
+      EXPECT_NE(run.ended(host).exitCode, 1) << said(run, host);
+      EXPECT_NE(textOf(run, host, "faulty_node"), "1");
+    }
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(shared())) fs::remove_all(entry.path(), error);
   }
   static std::string textOf(const ClusterRun& run, int host, const std::string& metric) {
     for (const Measurement& m : run.stage(host, "shared").measurements)
@@ -119,29 +143,41 @@ TEST_F(ClusterStorage, BlamesNoHostForWhatAnotherOneDoesToItsFiles) {
   const auto occupy = [](const fs::path& file) {
     if (unlink(file.c_str()) == 0) mkdir(file.c_str(), 0700);
   };
-  for (const std::function<void(const fs::path&)>& change :
-       {std::function<void(const fs::path&)>(writeIn), std::function<void(const fs::path&)>(remove),
-        std::function<void(const fs::path&)>(occupy)}) {
+  const auto plug = [](const fs::path& file) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    file.string().copy(address.sun_path, sizeof address.sun_path - 1);
+    const Fd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+    if (unlink(file.c_str()) == 0)
+      (void)bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  };
+  for (const Change& change : {Change(writeIn), Change(remove), Change(occupy), Change(plug)}) {
     ClusterRun run(3, plan(), {});
     run.startAll();
-    std::atomic<bool> done = false;
-    std::thread vandal([&] {
-      std::error_code error;
-      while (!done)
-        for (const auto& entry : fs::directory_iterator(shared(), error))
-          if (fs::exists(entry.path() / "rank1", error)) change(entry.path() / "rank1");
+    runBeside(run, [&](const fs::path& file) {
+      if (file.filename() == "rank1") change(file);
     });
-    run.finish();
-    done = true;
-    vandal.join();
     EXPECT_EQ(run.ended(1).exitCode, 3) << said(run, 1);
-    for (int host = 0; host < 3; ++host) {
-      EXPECT_NE(run.ended(host).exitCode, 1) << said(run, host);
-      EXPECT_NE(textOf(run, host, "faulty_node"), "1");
+    for (int host = 0; host < 3; ++host)
       EXPECT_THAT(textOf(run, host, "node_fault"), AllOf(HasSubstr("n1: "), HasSubstr("cannot be told")));
-    }
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(shared())) fs::remove_all(entry.path(), error);
+  }
+}
+
+/// The same while a file is written: before it gets its name, and at each of its replacements.
+TEST_F(ClusterStorage, BlamesNoHostForWhatAnotherOneDoesWhileItWrites) {
+  const auto writeBefore = [](const fs::path& file) {
+    if (!file.filename().string().starts_with("rank"))
+      std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(8) << "XXXX";
+  };
+  const auto renameOver = [this](const fs::path& file) {
+    const fs::path other = dir_.path() / "other";
+    std::ofstream(other) << "XXXX";
+    if (file.filename() == "rank1") (void)rename(other.c_str(), file.c_str());
+  };
+  for (const Change& change : {Change(writeBefore), Change(renameOver)}) {
+    ClusterRun run(3, plan(), {});
+    run.startAll();
+    runBeside(run, change);
   }
 }
 

@@ -102,7 +102,7 @@ std::string encodeStoreReplyHead(StoreAnswer answer, uint32_t id, size_t size) {
 Result<StoreResponse> decodeStoreReply(std::string_view body) {
   if (body.size() < kStoreReplyHead) return malformed(fmt::format("it answered with {} bytes", body.size()));
   const uint64_t answer = readNumber(body, 0, 1);
-  if (answer > static_cast<uint64_t>(StoreAnswer::kUnavailable))
+  if (answer > static_cast<uint64_t>(StoreAnswer::kTaken))
     return malformed(fmt::format("it answered with the unknown status {}", answer));
   return StoreResponse{static_cast<StoreAnswer>(answer), static_cast<uint32_t>(readNumber(body, 1, 4)),
                        std::string(body.substr(kStoreReplyHead))};

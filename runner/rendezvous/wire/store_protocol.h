@@ -46,10 +46,12 @@ struct StoreRequest {
   std::string key;    ///< or the barrier's name, or what the keys to clear or look at begin with
   std::string value;  ///< set; barrier: encodeStoreRanks() of more ranks that are there; touch: a key
   uint32_t id = 0;    ///< withdraw: of the request whose answer nobody waits for any more; it has none itself
+  uint64_t connection = 0;  ///< that it came over; not sent
 };
 
-/// kUnavailable: the store cannot serve this connection at all.
-enum class StoreAnswer : uint8_t { kOk = 0, kTimeout = 1, kRefused = 2, kUnavailable = 3 };
+/// kUnavailable: the store cannot serve this connection at all. kTaken: another connection has the key, or
+/// the place at the barrier.
+enum class StoreAnswer : uint8_t { kOk = 0, kTimeout = 1, kRefused = 2, kUnavailable = 3, kTaken = 4 };
 
 /// A request with its length in front.
 std::string encodeStoreRequest(const StoreRequest& request);

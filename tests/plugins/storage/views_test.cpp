@@ -10,6 +10,7 @@
 namespace muster::storage {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -52,7 +53,7 @@ TEST(StorageViews, BlameTheReaderOrTheWriterByTheOthers) {
 /// A node that says so of one other's file is alone with it: its word may be wrong, or the other one changed
 /// its file just when this one looked. Who says so of two is believed to see otherwise than all others.
 TEST(StorageViews, BlameNoNodeOnOnesWordAlone) {
-  for (const char sight : {'m', 's', 'w', 'l'})
+  for (const char sight : {'m', 's', 'w', 'u', 'l'})
     for (int nodes = 3; nodes < 9; ++nodes)
       for (int of = 1; of < nodes; ++of) {
         std::vector<std::string> rows(static_cast<size_t>(nodes),
@@ -66,11 +67,37 @@ TEST(StorageViews, BlameNoNodeOnOnesWordAlone) {
         ASSERT_THAT(blamed(faults), ElementsAre(0)) << sight << " " << nodes << " " << of;
         EXPECT_TRUE(faults[0].told);
       }
-  // Nobody else reads a file while it is replaced.
-  for (const NodeFault& fault : blame(nodesOf({".t..", "....", "....", "...."}))) {
-    EXPECT_FALSE(fault.told);
-    EXPECT_THAT(fault.text, HasSubstr("which of n0, n1 is at fault cannot be told"));
+}
+
+/// Nobody else reads a file while it is replaced, and another node can have replaced it, too. What is known
+/// of other files counts as if that had not been seen.
+TEST(StorageViews, BlameNoNodeForWhatWasSeenDuringReplacements) {
+  for (const std::vector<std::string>& rows : {std::vector<std::string>{".t..", "....", "....", "...."},
+                                               {".t..", "..t.", "....", "...."},
+                                               {".t..", "..t.", "...t", "t..."},
+                                               {".t", ".."},
+                                               {".t", "t."}}) {
+    const auto faults = blame(nodesOf(rows));
+    EXPECT_FALSE(faults.empty());
+    for (const NodeFault& fault : faults) {
+      EXPECT_FALSE(fault.told);
+      EXPECT_THAT(fault.text, HasSubstr("cannot be told"));
+    }
   }
+  // Node 0's file is seen otherwise by 2 alone, as node 0 can bring about; the rest is no evidence.
+  for (const NodeFault& fault : blame(nodesOf({"..t.", "..t.", "m...", "..t."}))) EXPECT_FALSE(fault.told);
+  const auto faults = blame(nodesOf({".mt.", "m.mm", ".m.t", ".m.."}));
+  ASSERT_THAT(blamed(faults), ElementsAre(1, 2));
+  EXPECT_TRUE(faults[0].told);
+  EXPECT_FALSE(faults[1].told);
+  EXPECT_THAT(faults[1].text, AllOf(HasSubstr("of n3"), HasSubstr("seen by n0")));
+}
+
+TEST(StorageViews, BlameTheNodeWhoseFileNobodyCanRead) {
+  const auto faults = blame(nodesOf({".u..", "....", ".u..", ".u.."}));
+  ASSERT_THAT(blamed(faults), ElementsAre(1));
+  EXPECT_TRUE(faults[0].told);
+  EXPECT_EQ(faults[0].text, "its file cannot be read by n0, n2, n3");
 }
 
 TEST(StorageViews, BlameSeveralNodesOneAfterTheOther) {

@@ -265,6 +265,38 @@ TEST(ClusterRounds, NamesTheFullStoreWhereARankFillsIt) {
   }
 }
 
+/// Which of the two is that rank nobody can tell: nothing of the round counts, whoever is first.
+TEST(ClusterRounds, CountNothingWhereTwoSpokeInTheNameOfOneRank) {
+  for (const bool liarIsFirst : {false, true}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    std::atomic<int> step = 0;
+    const auto verdicts = nodes.onEach<RoundVerdict>([&](ClusterLink& link) {
+      const int rank = link.options().nodeRank;
+      ClusterStage stage(link, "walk", 60);
+      EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+      stage.beginRound(1, 0);
+      StoreClient store(stage.connectStore().value(), {});
+      const int turn = rank == 1 ? liarIsFirst : rank == 2 ? !liarIsFirst : -1;
+      while (turn >= 0 && step != turn) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (turn >= 0) {
+        EXPECT_EQ(store.set("view/1", std::to_string(rank)).ok(), turn == 0);
+      }
+      step += turn >= 0 ? 1 : 0;
+      while (step < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      RoundSight sight;
+      sight.begun = sight.ended = {0};
+      return stage.endRound(sight, 1, 60);
+    });
+    for (const RoundVerdict& verdict : verdicts) {
+      EXPECT_THAT(verdict.culprit, HasSubstr("two processes spoke in the name of one rank"));
+      EXPECT_TRUE(verdict.ranks.empty());
+      EXPECT_EQ(verdict.failed, std::set<size_t>{0});
+      EXPECT_FALSE(verdict.again);
+    }
+  }
+}
+
 /// It stands in each case of each node's record.
 TEST(ClusterRounds, ShortensWhatANodeSaysOfItsRank) {
   Nodes nodes(3);

@@ -35,7 +35,7 @@ TEST(StoreProtocol, ReadsTheRepliesThatItWrites) {
   EXPECT_EQ(back->answer, StoreAnswer::kUnavailable);
   EXPECT_EQ(back->id, 0xfedcba98);
   EXPECT_EQ(back->text, "why");
-  EXPECT_FALSE(decodeStoreReply("\4aaaa").ok()) << "an unknown status";
+  EXPECT_FALSE(decodeStoreReply("\5aaaa").ok()) << "an unknown status";
   EXPECT_FALSE(decodeStoreReply(std::string_view("\0aaa", 4)).ok());
 }
 
