@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "reports/formats/formats.h"
 #include "runner/core/text.h"
@@ -21,13 +22,34 @@ std::string rowStart(const std::string& head, const Measurement& m) {
                      m.repeat, csvCell(labelsText(m.labels)));
 }
 
+/// Whether a spreadsheet would compute a cell that begins so. The last four are the full-width ＝＋－＠.
+bool isFormula(std::string_view cell) {
+  const auto begins = [&](std::string_view sign) { return cell.starts_with(sign); };
+  constexpr std::array<std::string_view, 9> kSigns = {
+      "=", "+", "-", "@", "'", "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D", "\xEF\xBC\xA0"};
+  return std::any_of(kSigns.begin(), kSigns.end(), begins);
+}
+
+/// With an apostrophe before each formula. Where the list separator is the semicolon, the text after one is a
+/// cell too, which may begin with quotes that the spreadsheet removes.
+std::string guarded(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(';', at), text.size());
+    std::string_view cell(text.data() + at, end - at);
+    if (at > 0) cell.remove_prefix(std::min(cell.find_first_not_of('"'), cell.size()));
+    if (isFormula(cell)) out += '\'';
+    out.append(text, at, end + 1 - at);
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string csvCell(const std::string& text) {
-  std::string shown = printable(text, std::string::npos);
-  if (!shown.empty() && std::string_view("=+-@'").find(shown.front()) != std::string_view::npos)
-    shown.insert(0, "'");
-  if (shown.find_first_of(",\"") == std::string::npos) return shown;
+  std::string shown = guarded(printable(text, std::string::npos));
+  if (shown.find_first_of(",;\"") == std::string::npos) return shown;
   std::string quoted = "\"";
   for (const char c : shown) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";

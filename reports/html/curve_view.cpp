@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kLeastSteps = 8;  ///< of a curve over the samples of one measurement
 constexpr size_t kMostRows = 16;   ///< of a data table; the record has all
-constexpr size_t kMostCurves = 24;
+constexpr size_t kLineCost = 50;   ///< of a line without points, in points
 
 std::string shortMetric(const std::string& metric) {
   return metric.substr(metric.find('.') + 1);
@@ -121,7 +121,12 @@ View dataRow(const LinePlot& plot, double x, const DisplayUnit& unit) {
   return row;
 }
 
-}  // namespace
+/// What a plot takes of the page, in points of about twelve bytes.
+size_t pointsOf(const LinePlot& plot) {
+  size_t points = 4 * plot.bands.size();  // longer elements
+  for (const Line& line : plot.lines) points += line.x.size() + line.label.size() + kLineCost;
+  return points;
+}
 
 View linePlotView(const LinePlot& plot) {
   double largest = 0;
@@ -141,15 +146,28 @@ View linePlotView(const LinePlot& plot) {
   return view;
 }
 
-void addCurves(View& view, const StageRecord& stage) {
+}  // namespace
+
+std::vector<View> linePlotViews(const std::vector<LinePlot>& plots, size_t& pointsLeft) {
+  std::vector<View> views;
+  for (const LinePlot& plot : plots) {
+    const size_t points = pointsOf(plot);
+    if (views.size() == kMostLinePlots || points > pointsLeft) continue;
+    pointsLeft -= points;
+    views.push_back(linePlotView(plot));
+  }
+  return views;
+}
+
+void addCurves(View& view, const StageRecord& stage, size_t& pointsLeft) {
   std::set<std::string> marked;
   for (const Verdict& verdict : stage.verdicts)
     if (verdict.outcome <= Outcome::kFlaky) marked.insert(verdict.device);
   std::vector<LinePlot> curves = stepCurves(stage);
   for (const auto& [title, sizes] : sizePlots(stage)) curves.push_back(sizeCurve(title, sizes, marked));
-  const size_t dropped = curves.size() > kMostCurves ? curves.size() - kMostCurves : 0;
-  curves.resize(curves.size() - dropped);
-  view.list("curves", viewsOf(curves, linePlotView));
+  std::vector<View> views = linePlotViews(curves, pointsLeft);
+  const size_t dropped = curves.size() - views.size();
+  view.list("curves", std::move(views));
   view.text("curves_dropped", dropped > 0 ? std::to_string(dropped) : "");
 }
 

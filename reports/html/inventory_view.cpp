@@ -9,12 +9,18 @@
 #include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/record_check.h"
 
 namespace muster {
 namespace {
 
 constexpr int kMaxDepth = 6;     ///< deeper parts are shown as JSON
 constexpr size_t kMaxList = 16;  ///< longer lists are shown by their length and head
+/// An inventory is free-form: neither long names nor rows of one property each must multiply.
+constexpr size_t kMostKeyBytes = 200;
+constexpr size_t kMostPairs = 2'000;  ///< of one list
+constexpr size_t kMostCells = 200'000;
+constexpr size_t kMostColumns = 1'000;
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 bool endsWith(const std::string& text, std::string_view end) {
@@ -47,8 +53,10 @@ std::string listText(const std::string& key, const Json& list) {
 /// Key and value of every leaf; nested keys are joined by a dot.
 void flatten(const Json& value, const std::string& key, int depth, Pairs& out) {
   if (value.is_object() && depth < kMaxDepth) {
-    for (const auto& [name, item] : value.items())
-      flatten(item, key.empty() ? name : key + "." + name, depth + 1, out);
+    for (const auto& [name, item] : value.items()) {
+      const std::string whole = key.empty() ? name : key + "." + name;
+      flatten(item, whole.size() > kMostKeyBytes ? printable(whole, kMostKeyBytes) : whole, depth + 1, out);
+    }
     return;
   }
   const std::string text = value.is_array()    ? listText(key, value)
@@ -71,8 +79,19 @@ View factView(const std::string& key, const std::string& value) {
   return view;
 }
 
+/// The first kMostPairs of `items`, and how many there are.
+template <typename Items, typename F>
+std::vector<View> firstViews(const Items& items, F make) {
+  std::vector<View> views;
+  for (size_t i = 0; i < std::min(items.size(), kMostPairs); ++i) views.push_back(make(items[i]));
+  if (items.size() > kMostPairs)
+    views.push_back(factView(
+        "list cut", fmt::format("to the first {} of {}; record.json has all", kMostPairs, items.size())));
+  return views;
+}
+
 std::vector<View> pairViews(const Pairs& pairs) {
-  return viewsOf(pairs, [](const auto& pair) { return factView(pair.first, pair.second); });
+  return firstViews(pairs, [](const auto& pair) { return factView(pair.first, pair.second); });
 }
 
 const Json& part(const Json& inventory, const char* key) {
@@ -82,17 +101,19 @@ const Json& part(const Json& inventory, const char* key) {
   return found == inventory.end() ? kNothing : *found;
 }
 
-/// The devices as properties: key -> one value per device, in the order of first appearance.
+/// The first devices as properties: key -> value by number of the device, in the order of first appearance.
 struct DeviceTable {
+  size_t count = 0;  ///< of all devices
   std::vector<std::string> ids;
   std::vector<std::string> keys;
-  std::map<std::string, std::vector<std::string>> values;
+  std::map<std::string, std::map<size_t, std::string>> values;
 };
 
 DeviceTable deviceTable(const Json& devices) {
   DeviceTable table;
   if (!devices.is_array()) return table;
-  for (size_t i = 0; i < devices.size(); ++i) {
+  table.count = devices.size();
+  for (size_t i = 0; i < std::min(devices.size(), kMostInventoryDevices); ++i) {
     Pairs pairs;
     flatten(devices[i], "", 0, pairs);
     std::string id = fmt::format("device {}", i);
@@ -101,7 +122,6 @@ DeviceTable deviceTable(const Json& devices) {
       if (key == "id" || key == "index") continue;
       auto& row = table.values[key];
       if (row.empty()) table.keys.push_back(key);
-      row.resize(devices.size());
       row[i] = value;
     }
     table.ids.push_back(id);
@@ -109,9 +129,9 @@ DeviceTable deviceTable(const Json& devices) {
   return table;
 }
 
-bool allEqual(const std::vector<std::string>& values) {
+bool allEqual(const std::map<size_t, std::string>& values) {
   return std::all_of(values.begin(), values.end(),
-                     [&](const auto& value) { return value == values.front(); });
+                     [&](const auto& value) { return value.second == values.begin()->second; });
 }
 
 void addDevices(View& page, const DeviceTable& table) {
@@ -120,17 +140,25 @@ void addDevices(View& page, const DeviceTable& table) {
   std::vector<std::string> differing;
   for (const auto& key : table.keys) {
     const auto& values = table.values.at(key);
-    if (allEqual(values))
-      shared.emplace_back(key, values.front());
+    if (values.size() == table.ids.size() && allEqual(values))
+      shared.emplace_back(key, values.begin()->second);
     else
       differing.push_back(key);
   }
+  const size_t all = differing.size();
+  differing.resize(std::min({all, kMostColumns, kMostCells / std::max<size_t>(table.ids.size(), 1)}));
+  if (table.ids.size() < table.count || differing.size() < all)
+    shared.emplace(shared.begin(), "table cut",
+                   fmt::format("to the first {} of {} devices and {} of {} properties; record.json has all",
+                               table.ids.size(), table.count, differing.size(), all));
   for (size_t i = 0; i < table.ids.size(); ++i) {
     View row;
     row.text("id", table.ids[i]);
     row.list("cells", viewsOf(differing, [&](const auto& key) {
                View cell;
-               cell.text("value", table.values.at(key)[i]);
+               const auto& values = table.values.at(key);
+               const auto found = values.find(i);
+               cell.text("value", found == values.end() ? "" : found->second);
                return cell;
              }));
     rows.push_back(std::move(row));
@@ -138,7 +166,7 @@ void addDevices(View& page, const DeviceTable& table) {
   page.list("device_shared", pairViews(shared));
   page.list("device_keys", viewsOf(differing, [](const auto& key) { return factView(key, ""); }));
   page.list("device_rows", std::move(rows));
-  page.text("device_count", std::to_string(table.ids.size()));
+  page.text("device_count", std::to_string(table.count));
 }
 
 View nicView(const Json& nic) {
@@ -165,7 +193,7 @@ void addInventory(View& page, const Record& record) {
     page.list(name, pairViews(pairs));
   }
   const Json& nics = part(record.inventory, "nics");
-  page.list("nics", nics.is_array() ? viewsOf(nics, nicView) : std::vector<View>{});
+  page.list("nics", nics.is_array() ? firstViews(nics, nicView) : std::vector<View>{});
   Pairs other;
   if (record.inventory.is_object())
     for (const auto& [key, value] : record.inventory.items())

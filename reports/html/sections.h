@@ -43,12 +43,19 @@ void addProvenance(View& page, const Record& record, const std::string& digest, 
 /// The unit of a theoretical peak, by its name.
 std::string peakUnit(const std::string& name);
 
-/// A plot with its data as a table: `svg`, `data_columns`, `data_rows`.
-View linePlotView(const LinePlot& plot);
-/// Values over message size and over steps.
-void addCurves(View& view, const StageRecord& stage);
+/// Line plots of one list of a stage, and points that those of a page may hold together: that a plot repeats
+/// what others hold too must not multiply.
+inline constexpr size_t kMostLinePlots = 24;
+inline constexpr size_t kMostPlotPoints = 2'000'000;
 
-/// Telemetry of one stage: a table of all series and plots of those that vary.
-void addTelemetry(View& view, const StageRecord& stage);
+/// The first kMostLinePlots that fit into `pointsLeft`, which they take, each with its data as a table:
+/// `svg`, `data_columns`, `data_rows`.
+std::vector<View> linePlotViews(const std::vector<LinePlot>& plots, size_t& pointsLeft);
+/// Values over message size and over steps.
+void addCurves(View& view, const StageRecord& stage, size_t& pointsLeft);
+
+/// Telemetry of one stage: a table of all series and plots of those that vary, those with findings first.
+/// Returns what is left out: " · 24 of 30 telemetry plots drawn ..."; empty: nothing.
+std::string addTelemetry(View& view, const StageRecord& stage, size_t& pointsLeft);
 
 }  // namespace muster

@@ -30,6 +30,7 @@ struct Shared {
   Sources& sources;
   StageSamples samples = {};
   size_t cellsLeft = kMostTableCells;
+  size_t pointsLeft = kMostPlotPoints;
 };
 
 /// How far inside its nearest limit a met figure is: tables shade the near ones.
@@ -278,14 +279,15 @@ View stageView(const StageRecord& stage, size_t number, bool open, Shared& share
   std::string meta = metaText(stage);
   auto pieces = splitTables(table);
   for (StageTable& piece : pieces) meta += cutTable(piece, shared.cellsLeft);
-  view.text("meta", meta).text("verdict_counts", countsText(stage));
+  view.text("verdict_counts", countsText(stage));
   view.text("scope", nameOf(stage.scope)).text("ranks_count", std::to_string(stage.ranks.size()));
   view.text("duration", fmt::format("{:.1f}", stage.duration));
   view.list("tables", viewsOf(pieces, [&](const auto& piece) { return tableView(stage, piece, shared); }));
   addPlots(view, stage, table);
-  addCurves(view, stage);
+  addCurves(view, stage, shared.pointsLeft);
   addHeatMaps(view, stage);
-  addTelemetry(view, stage);
+  meta += addTelemetry(view, stage, shared.pointsLeft);
+  view.text("meta", meta);
   view.list("reported", viewsOf(reportedOf(stage), reportedView)).list("troubles", troubledRanks(stage));
   view.list("log", viewsOf(stage.log, [](const auto& line) { return named("line", line); }));
   view.list("artifacts", viewsOf(stage.artifacts, artifactView));

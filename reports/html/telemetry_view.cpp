@@ -29,12 +29,21 @@ std::map<std::string, SeriesList> byMetric(const StageRecord& stage) {
   return groups;
 }
 
-/// Devices that failed something here: their lines stand out.
-std::set<std::string> deviatingDevices(const StageRecord& stage) {
+/// What failed here: the lines of these devices stand out, and these metrics come first.
+struct Deviating {
   std::set<std::string> devices;
-  for (const auto& verdict : stage.verdicts)
-    if (verdict.outcome <= Outcome::kFlaky && !verdict.device.empty()) devices.insert(verdict.device);
-  return devices;
+  std::set<std::string> metrics;
+};
+
+Deviating deviatingOf(const StageRecord& stage) {
+  Deviating found;
+  for (const auto& verdict : stage.verdicts) {
+    if (verdict.outcome > Outcome::kFlaky) continue;
+    found.devices.insert(verdict.device);
+    found.metrics.insert(verdict.metric);
+  }
+  found.devices.erase("");
+  return found;
 }
 
 const TelemetrySeries* extreme(const SeriesList& list, bool largest) {
@@ -109,8 +118,8 @@ Bands throttleBands(const StageRecord& stage) {
   return bands;
 }
 
-View plotOf(const std::string& metric, const SeriesList& list, const std::set<std::string>& marked,
-            const Bands& throttled) {
+LinePlot plotOf(const std::string& metric, const SeriesList& list, const std::set<std::string>& marked,
+                const Bands& throttled) {
   LinePlot plot;
   plot.title = shortName(metric) + (throttled.empty() ? "" : " (shaded: throttled)");
   plot.bands = throttled;
@@ -123,23 +132,34 @@ View plotOf(const std::string& metric, const SeriesList& list, const std::set<st
     line.y = series->value;
     line.marked = marked.count(series->device) > 0;
   }
-  return linePlotView(plot);
+  return plot;
 }
 
 }  // namespace
 
-void addTelemetry(View& view, const StageRecord& stage) {
+std::string addTelemetry(View& view, const StageRecord& stage, size_t& pointsLeft) {
   const auto groups = byMetric(stage);
-  const auto marked = deviatingDevices(stage);
+  const Deviating deviating = deviatingOf(stage);
   const Bands throttled = throttleBands(stage);
   std::vector<View> rows;
-  std::vector<View> plots;
-  for (const auto& [metric, list] : groups) {
-    rows.push_back(rowOf(metric, list));
-    if (varies(list)) plots.push_back(plotOf(metric, list, marked, throttled));
+  std::vector<const std::pair<const std::string, SeriesList>*> varying;
+  for (const auto& group : groups) {
+    rows.push_back(rowOf(group.first, group.second));
+    if (varies(group.second)) varying.push_back(&group);
   }
+  std::stable_partition(varying.begin(), varying.end(),
+                        [&](const auto* group) { return deviating.metrics.count(group->first) > 0; });
+  std::vector<LinePlot> plots;
+  for (size_t i = 0; i < std::min(varying.size(), kMostLinePlots); ++i)
+    plots.push_back(plotOf(varying[i]->first, varying[i]->second, deviating.devices, throttled));
+  std::vector<View> drawn = linePlotViews(plots, pointsLeft);
+  const std::string left = drawn.size() == varying.size()
+                               ? ""
+                               : fmt::format(" · {} of {} telemetry plots drawn; record.json has all",
+                                             drawn.size(), varying.size());
   view.list("telemetry", std::move(rows));
-  view.list("telemetry_plots", std::move(plots));
+  view.list("telemetry_plots", std::move(drawn));
+  return left;
 }
 
 }  // namespace muster

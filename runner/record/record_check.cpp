@@ -280,7 +280,17 @@ std::string foreignCommand(const Record& record) {
   return "";
 }
 
+/// Reports have tables of devices: a small file must not make a large one.
+static Status checkInventory(const Record& record) {
+  const auto devices =
+      record.inventory.is_object() ? record.inventory.find("devices") : record.inventory.end();
+  if (devices == record.inventory.end() || devices->size() <= kMostInventoryDevices) return {};
+  return contradiction(fmt::format("inventory.devices holds {} devices; at most {} are read", devices->size(),
+                                   kMostInventoryDevices));
+}
+
 Status checkRecord(const Record& record) {
+  MUSTER_CHECK_OK(checkInventory(record));
   if (const std::string why = foreignCommand(record); !why.empty()) return contradiction(why);
   if (const std::string why = importContradiction(record); !why.empty()) return contradiction(why);
   if (sha256Hex(record.plan.text) != record.plan.sha256)

@@ -8,6 +8,9 @@
 
 namespace muster {
 
+/// Devices of an inventory; of more, no record is read, here and in a fleet (ReadLimits).
+inline constexpr size_t kMostInventoryDevices = 1'024;
+
 /// Whether `path` stays inside the folder it is relative to: not empty, not absolute, no "..", no NUL, no
 /// backslash.
 bool isSafeRelativePath(std::string_view path);
@@ -68,7 +71,7 @@ std::string contradictionIn(const RecordClaim& claim);
 /// Refuses contradictions: a text of the plan that has another digest, counts that differ from the verdicts,
 /// an acceptance with exit code or blocking outcomes that do not go with it, a stage that passed although its
 /// group names a faulty component, a scenario or the backend sim without the mark SIMULATED, a run id of
-/// another node or start.
+/// another node or start. Also an inventory of more devices than a node has.
 Status checkRecord(const Record& record);
 
 }  // namespace muster

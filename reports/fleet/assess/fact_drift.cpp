@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMostDrifts = 200;
 constexpr size_t kMostValues = 20;
+static_assert(kMostNamed <= kMostLacking);
 
 /// A node, or one of its devices.
 using Place = std::pair<size_t, int16_t>;
@@ -28,11 +29,15 @@ std::string factText(std::string_view fact, const std::string& text) {
   return isNumber && fact.ends_with("_bytes") ? formatQuantity(value, "B") : text;
 }
 
-/// All nodes of one SKU: who could have a fact, and who has which value.
+using Values = std::vector<std::pair<Place, uint32_t>>;
+
+/// All nodes of one SKU: who could have a fact, and who has which value. A record may bring a thousand facts
+/// of its own and as many devices, so no fact may cost more than those who have it.
 struct SkuFacts {
   std::vector<Place> nodes;
   std::vector<Place> devices;
-  std::map<std::pair<std::string, bool>, std::vector<std::pair<Place, uint32_t>>> facts;
+  std::map<std::string, std::vector<Place>> positions;  ///< the devices by their id
+  std::map<std::pair<std::string, bool>, Values> facts;
 };
 
 class DriftFinder {
@@ -44,16 +49,22 @@ class DriftFinder {
       if (!nodes_[i].records.empty()) addNode(i);
     std::vector<FactDrift> all;
     for (auto& [sku, group] : skus_)
-      for (auto& [fact, values] : group.facts)
-        judge(sku, fact.first, fact.second ? group.devices : group.nodes, fact.second, values, all);
-    std::stable_sort(all.begin(), all.end(), [](const FactDrift& a, const FactDrift& b) {
-      return a.total - a.agree < b.total - b.agree;
-    });
-    if (all.size() > kMostDrifts) all.resize(kMostDrifts);
+      for (auto& [fact, values] : group.facts) {
+        judge(sku, fact.first, fact.second, group, values, all);
+        if (all.size() > 2 * kMostDrifts) keepFewestOdd(all);
+      }
+    keepFewestOdd(all);
     return all;
   }
 
  private:
+  static void keepFewestOdd(std::vector<FactDrift>& all) {
+    std::stable_sort(all.begin(), all.end(), [](const FactDrift& a, const FactDrift& b) {
+      return a.total - a.agree < b.total - b.agree;
+    });
+    if (all.size() > kMostDrifts) all.resize(kMostDrifts);
+  }
+
   void addNode(size_t i) {
     const FleetNode& node = nodes_[i];
     const NodeSummary& record = records_.nodes[node.records.front()];
@@ -61,13 +72,16 @@ class DriftFinder {
     SkuFacts& group = skus_[node.expectedSku.empty() ? node.sku : node.expectedSku];
     group.nodes.emplace_back(i, int16_t{-1});
     for (size_t d = 0; d < record.devices.size(); ++d)
-      if (record.devices[d].kind != "other") group.devices.emplace_back(i, static_cast<int16_t>(d));
+      if (record.devices[d].kind != "other") {
+        group.devices.emplace_back(i, static_cast<int16_t>(d));
+        group.positions[record.devices[d].id].push_back(group.devices.back());
+      }
     for (const Fact& fact : record.facts)
       valuesOf(group, fact).emplace_back(Place(i, fact.device), fact.value);
   }
 
   /// Names are few and texts long: each number is looked up once per SKU.
-  std::vector<std::pair<Place, uint32_t>>& valuesOf(SkuFacts& group, const Fact& fact) {
+  Values& valuesOf(SkuFacts& group, const Fact& fact) {
     auto& known = known_[{&group, fact.name, fact.device >= 0}];
     if (known == nullptr) known = &group.facts[{records_.names->texts[fact.name], fact.device >= 0}];
     return *known;
@@ -76,8 +90,11 @@ class DriftFinder {
   [[nodiscard]] std::string nameOf(const Place& place) const {
     const FleetNode& node = nodes_[place.first];
     if (place.second < 0) return node.name;
-    return node.name + " " +
-           records_.nodes[node.records.front()].devices[static_cast<size_t>(place.second)].id;
+    return node.name + " " + positionOf(place);
+  }
+
+  [[nodiscard]] const std::string& positionOf(const Place& place) const {
+    return records_.nodes[nodes_[place.first].records.front()].devices[static_cast<size_t>(place.second)].id;
   }
 
   [[nodiscard]] std::string textOf(uint32_t value) const {
@@ -95,54 +112,42 @@ class DriftFinder {
     };
   }
 
-  /// Both lists are in the order of nodes and devices; who is missing in `values` lacks the fact.
-  static std::vector<FactValue> complete(const std::vector<Place>& holders,
-                                         std::vector<std::pair<Place, uint32_t>>& values) {
+  /// The values by the number of their holder, each of which has one.
+  static std::vector<FactValue> numbered(const std::vector<Place>& holders, Values& values) {
     std::sort(values.begin(), values.end());
     std::vector<FactValue> all;
-    auto at = values.begin();
-    for (size_t h = 0; h < holders.size(); ++h) {
-      while (at != values.end() && at->first < holders[h]) ++at;
-      const bool has = at != values.end() && at->first == holders[h];
-      all.push_back({h, has ? at->second : kNoFact});
+    for (const auto& [place, value] : values) {
+      const auto at = std::lower_bound(holders.begin(), holders.end(), place);
+      if (at == holders.end() || *at != place) continue;
+      const auto holder = static_cast<size_t>(at - holders.begin());
+      if (all.empty() || all.back().holder != holder) all.push_back({holder, value});
     }
     return all;
   }
 
-  using Values = std::vector<std::pair<Place, uint32_t>>;
-
-  /// Of a fact of devices, those of one position alone: gpu4 may well have another NUMA node than gpu0, on
-  /// all nodes.
-  [[nodiscard]] std::map<std::string, std::pair<std::vector<Place>, Values>> byPosition(
-      const std::vector<Place>& holders, const Values& values) const {
-    const auto position = [&](const Place& place) {
-      return records_.nodes[nodes_[place.first].records.front()]
-          .devices[static_cast<size_t>(place.second)]
-          .id;
-    };
-    std::map<std::string, std::pair<std::vector<Place>, Values>> parts;
-    for (const Place& holder : holders) parts[position(holder)].first.push_back(holder);
-    for (const auto& value : values) parts[position(value.first)].second.push_back(value);
-    return parts;
-  }
-
-  void judge(const std::string& sku, const std::string& fact, const std::vector<Place>& holders,
-             bool ofDevices, Values& values, std::vector<FactDrift>& all) const {
-    const std::optional<FactDrift> whole = compare(sku, fact, holders, values);
+  void judge(const std::string& sku, const std::string& fact, bool ofDevices, const SkuFacts& group,
+             Values& values, std::vector<FactDrift>& all) const {
+    const std::optional<FactDrift> whole =
+        compare(sku, fact, ofDevices ? group.devices : group.nodes, values);
     if (!whole) return;
     if (!ofDevices) return all.push_back(*whole);
+    // Those of one position alone: gpu4 may well have another NUMA node than gpu0, on all nodes.
+    std::map<std::string, Values> byPosition;
+    for (const auto& value : values) byPosition[positionOf(value.first)].push_back(value);
     std::vector<FactDrift> parts;
     std::set<std::string> majorities;
-    for (auto& [position, part] : byPosition(holders, values)) {
-      std::optional<FactDrift> found = compare(sku, position + " " + fact, part.first, part.second);
-      if (!found) {
-        majorities.insert(part.second.empty() ? "" : textOf(part.second.front().second));
-        continue;
-      }
-      majorities.insert(found->majority);
-      parts.push_back(std::move(*found));
+    size_t having = 0;
+    for (auto& [position, part] : byPosition) {
+      const auto holders = group.positions.find(position);
+      if (holders != group.positions.end()) ++having;
+      std::optional<FactDrift> found = holders == group.positions.end()
+                                           ? std::nullopt
+                                           : compare(sku, position + " " + fact, holders->second, part);
+      majorities.insert(found ? found->majority : textOf(part.front().second));
+      if (found) parts.push_back(std::move(*found));
     }
     if (parts.empty()) return;
+    if (having < group.positions.size()) majorities.insert("");
     // Alike at every position: one finding says it better than one for each.
     if (majorities.size() == 1) return all.push_back(*whole);
     std::move(parts.begin(), parts.end(), std::back_inserter(all));
@@ -151,12 +156,11 @@ class DriftFinder {
   /// Nothing where all agree, or where each has a value of its own.
   [[nodiscard]] std::optional<FactDrift> compare(const std::string& sku, const std::string& fact,
                                                  const std::vector<Place>& holders, Values& values) const {
-    Drift drift = driftOf(complete(holders, values));
+    Drift drift = driftOf(numbered(holders, values), holders.size());
     if (drift.kind == DriftKind::kUniform || drift.kind == DriftKind::kPersonal) return std::nullopt;
     // By text: the numbers depend on which record came first.
     std::sort(drift.shares.begin(), drift.shares.end(), [&](const FactShare& a, const FactShare& b) {
-      return a.holders.size() != b.holders.size() ? a.holders.size() > b.holders.size()
-                                                  : textOf(a.value) < textOf(b.value);
+      return a.count != b.count ? a.count > b.count : textOf(a.value) < textOf(b.value);
     });
     const auto shown = wordsFor(fact, drift);
     FactDrift found;
@@ -168,12 +172,12 @@ class DriftFinder {
     for (const FactShare& share : drift.shares) {
       if (drift.kind == DriftKind::kDrift && found.majority.empty()) {
         found.majority = shown(share.value);
-        found.agree = share.holders.size();
+        found.agree = share.count;
         continue;
       }
       if (found.odd.size() == kMostValues) break;
-      FactDrift::Odd odd{shown(share.value), share.holders.size(), {}};
-      for (size_t i = 0; i < std::min(share.holders.size(), kMostNamed); ++i)
+      FactDrift::Odd odd{shown(share.value), share.count, {}};
+      for (size_t i = 0; i < std::min(share.count, kMostNamed); ++i)
         odd.where.push_back(nameOf(holders[share.holders[i]]));
       found.odd.push_back(std::move(odd));
     }
@@ -184,7 +188,7 @@ class DriftFinder {
   const FleetRecords& records_;
   const FleetNodes& nodes_;
   std::map<std::string, SkuFacts> skus_;
-  std::map<std::tuple<SkuFacts*, uint32_t, bool>, std::vector<std::pair<Place, uint32_t>>*> known_;
+  std::map<std::tuple<SkuFacts*, uint32_t, bool>, Values*> known_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ DriftKind kindOf(const Drift& drift) {
   const bool lacking = std::any_of(drift.shares.begin(), drift.shares.end(),
                                    [](const FactShare& share) { return share.value == kNoFact; });
   if (drift.shares.size() == drift.holders && !lacking) return DriftKind::kPersonal;
-  return drift.shares.front().holders.size() * 2 > drift.holders ? DriftKind::kDrift : DriftKind::kSplit;
+  return drift.shares.front().count * 2 > drift.holders ? DriftKind::kDrift : DriftKind::kSplit;
 }
 
 using ValueText = std::function<std::string(uint32_t)>;
@@ -29,11 +29,11 @@ std::string quoted(uint32_t value, const ValueText& text) {
   return value == kNoFact ? "nothing" : fmt::format("\"{}\"", text(value));
 }
 
-std::string named(const std::vector<size_t>& holders, const HolderName& name) {
+std::string named(const FactShare& share, const HolderName& name) {
   std::string text;
-  for (size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i)
-    text += (i == 0 ? "" : ", ") + name(holders[i]);
-  if (holders.size() > kMostHolders) text += fmt::format(" and {} more", holders.size() - kMostHolders);
+  for (size_t i = 0; i < std::min(share.count, kMostHolders); ++i)
+    text += (i == 0 ? "" : ", ") + name(share.holders[i]);
+  if (share.count > kMostHolders) text += fmt::format(" and {} more", share.count - kMostHolders);
   return text;
 }
 
@@ -43,11 +43,22 @@ std::string sharesText(const Drift& drift, size_t first, const ValueText& value,
   const size_t end = std::min(drift.shares.size(), first + kMostValues);
   for (size_t i = first; i < end; ++i) {
     const FactShare& share = drift.shares[i];
-    text += fmt::format("{}{} {} {}", i == first ? "" : "; ", named(share.holders, name),
-                        share.holders.size() == 1 ? "has" : "have", quoted(share.value, value));
+    text += fmt::format("{}{} {} {}", i == first ? "" : "; ", named(share, name),
+                        share.count == 1 ? "has" : "have", quoted(share.value, value));
   }
   if (end < drift.shares.size()) text += fmt::format("; and {} more values", drift.shares.size() - end);
   return text;
+}
+
+std::vector<size_t> firstLacking(const std::vector<FactValue>& values, size_t total) {
+  std::vector<size_t> found;
+  auto at = values.begin();
+  for (size_t h = 0; h < total && found.size() < kMostLacking; ++h)
+    if (at != values.end() && at->holder == h)
+      ++at;
+    else
+      found.push_back(h);
+  return found;
 }
 
 }  // namespace
@@ -61,18 +72,19 @@ std::vector<size_t> Drift::drifted() const {
   return others;
 }
 
-Drift driftOf(const std::vector<FactValue>& values) {
+Drift driftOf(const std::vector<FactValue>& values, size_t total) {
   Drift drift;
-  drift.holders = values.size();
+  drift.holders = std::max(values.size(), total);
   std::map<uint32_t, std::vector<size_t>> byValue;
   for (const FactValue& one : values) byValue[one.value].push_back(one.holder);
   for (auto& [value, holders] : byValue) {
     std::sort(holders.begin(), holders.end());
-    drift.shares.push_back({value, std::move(holders)});
+    drift.shares.push_back({value, holders.size(), std::move(holders)});
   }
-  std::stable_sort(drift.shares.begin(), drift.shares.end(), [](const FactShare& a, const FactShare& b) {
-    return a.holders.size() > b.holders.size();
-  });
+  if (const size_t lacking = drift.holders - values.size(); lacking > 0)
+    drift.shares.push_back({kNoFact, lacking, firstLacking(values, total)});
+  std::stable_sort(drift.shares.begin(), drift.shares.end(),
+                   [](const FactShare& a, const FactShare& b) { return a.count > b.count; });
   drift.kind = kindOf(drift);
   return drift;
 }
@@ -85,7 +97,7 @@ std::string driftText(std::string_view fact, const Drift& drift, const ValueText
       return "";
     case DriftKind::kDrift:
       return fmt::format("{}: {}, but {} of {} have {}. Align them, or waive it with a reason.", fact,
-                         sharesText(drift, 1, valueText, holderName), drift.shares.front().holders.size(),
+                         sharesText(drift, 1, valueText, holderName), drift.shares.front().count,
                          drift.holders, quoted(drift.shares.front().value, valueText));
     case DriftKind::kSplit:
     case DriftKind::kTooFew:

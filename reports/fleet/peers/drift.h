@@ -15,6 +15,9 @@ namespace muster::fleet {
 /// The value of a holder that lacks the fact: lacking what the others have is drift too.
 inline constexpr uint32_t kNoFact = std::numeric_limits<uint32_t>::max();
 
+/// Holders without a value that are listed; all are counted.
+inline constexpr size_t kMostLacking = 20;
+
 /// What one holder has of one fact: a node, or a device (its VBIOS, its link width).
 struct FactValue {
   size_t holder = 0;   ///< index of the caller's choice; each at most once
@@ -32,7 +35,8 @@ enum class DriftKind {
 /// Those who have one value.
 struct FactShare {
   uint32_t value = 0;
-  std::vector<size_t> holders;  ///< ascending
+  size_t count = 0;
+  std::vector<size_t> holders;  ///< ascending; of those without a value, only the first kMostLacking
 };
 
 struct Drift {
@@ -40,12 +44,14 @@ struct Drift {
   size_t holders = 0;
   std::vector<FactShare> shares;  ///< the most frequent first; equal ones by their value's id, kNoFact last
 
-  /// Those outside the majority, ascending; empty unless kDrift.
+  /// Those outside the majority that are listed, ascending; empty unless kDrift.
   [[nodiscard]] std::vector<size_t> drifted() const;
 };
 
-/// Compares one fact over all its holders; none gives kUniform without shares.
-Drift driftOf(const std::vector<FactValue>& values);
+/// Compares one fact over all its holders; none gives kUniform without shares. With `total`, the holders are
+/// 0 .. total-1, `values` is ascending, and who is missing there lacks the fact: the cost grows with
+/// `values`.
+Drift driftOf(const std::vector<FactValue>& values, size_t total = 0);
 
 /// One sentence: what differs, on whom, beside how many, and what to do next. Empty for kUniform and
 /// kPersonal.

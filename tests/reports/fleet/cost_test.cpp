@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "reports/fleet/assess/deferred.h"
+#include "reports/fleet/assess/fact_drift.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/runner/record/sample/sample_record.h"
 
@@ -167,6 +168,31 @@ TEST_F(Cost, OfAFleetThatIsJudgedBesideItself) {
   EXPECT_EQ(verdicts.judged, kNodes * 8 * 6);
   EXPECT_EQ(verdicts.misses.size(), 8u * 6);
   EXPECT_EQ(fleet.nodes[7].state, fleet::NodeState::kRejected);
+}
+
+/// Each record has facts and devices that no other one has.
+TEST_F(Cost, OfFactsThatOneDeviceOfManyHas) {
+  constexpr size_t kNodes = 30, kDevices = 1'024, kFacts = 1'000;
+  fleet::FleetRecords records;
+  fleet::FleetNodes nodes;
+  for (size_t n = 0; n < kNodes; ++n) {
+    fleet::NodeSummary& record = records.nodes.emplace_back();
+    record.devices.resize(kDevices);
+    for (size_t d = 0; d < kDevices; ++d) record.devices[d].id = fmt::format("gpu{}", d);
+    for (size_t f = 0; f < kFacts; ++f)
+      record.facts.push_back({static_cast<int16_t>(f % 2 == 0 ? 0 : -1),
+                              records.names->text(fmt::format("n{}fact{}", n, f)), records.names->text("x")});
+    fleet::FleetNode& node = nodes.emplace_back();
+    node.name = fmt::format("n{}", n);
+    node.records = {n};
+  }
+  const std::vector<fleet::FactDrift> found = findFactDrift(records, nodes);
+  ASSERT_EQ(found.size(), 200u);
+  EXPECT_EQ(found[0].fact, "gpu0 n0fact0");
+  EXPECT_EQ(found[0].majority, "(none)");
+  EXPECT_EQ(found[0].total, kNodes);
+  EXPECT_EQ(found[0].agree, kNodes - 1);
+  EXPECT_EQ(found[0].odd.at(0).where, std::vector<std::string>{"n0 gpu0"});
 }
 
 /// Records with many waivers and as many figures that these cover.

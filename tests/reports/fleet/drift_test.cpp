@@ -87,6 +87,24 @@ TEST(Drift, OrderOfHoldersDoesNotMatter) {
   EXPECT_THAT(a.shares[0].holders, ElementsAre(0, 1, 2));
 }
 
+TEST(Drift, CountsThoseWithoutAValueLikeThoseThatAreListed) {
+  constexpr uint32_t kNo = kNoFact;
+  const std::vector<std::vector<uint32_t>> fleets = {
+      {5, kNo},         {kNo, 5, kNo},     {5, 5, kNo},
+      {1, 2, kNo},      {5, 9, 5, 9},      {kNo, kNo},
+      {kNo, 1, 1, kNo}, {kNo, 1, 2, 3, 3}, {kNo, 7, kNo, kNo, 8, kNo, kNo},
+      {1, 2, 3}};
+  for (const auto& fleet : fleets) {
+    std::vector<FactValue> having;
+    for (size_t i = 0; i < fleet.size(); ++i)
+      if (fleet[i] != kNo) having.push_back({i, fleet[i]});
+    const Drift listed = driftAmong(fleet), counted = driftOf(having, fleet.size());
+    EXPECT_EQ(counted.kind, listed.kind);
+    EXPECT_EQ(textOf(counted), textOf(listed));
+    EXPECT_EQ(counted.drifted(), listed.drifted());
+  }
+}
+
 TEST(Drift, LongListsAreCounted) {
   std::vector<uint32_t> values(30, 1);
   for (uint32_t i = 0; i < 8; ++i) values[i] = 2;

@@ -157,6 +157,42 @@ TEST(Formats, LeaveNothingToASpreadsheetToCompute) {
       }
 }
 
+/// The cells of a file where ';' separates, as spreadsheets read it: only a quote at its begin quotes a cell.
+std::vector<std::string> semicolonCells(const std::string& csv) {
+  std::vector<std::string> cells(1);
+  bool begins = true, quoted = false;
+  for (size_t i = 0; i < csv.size(); ++i) {
+    const char c = csv[i];
+    if (quoted && c == '"' && csv.substr(i + 1, 1) == "\"") {
+      cells.back() += csv[i++];
+    } else if (c == '"' && (begins || quoted)) {
+      quoted = !quoted;
+    } else if (!quoted && (c == ';' || c == '\n')) {
+      cells.emplace_back();
+      begins = true;
+      continue;
+    } else {
+      cells.back() += c;
+    }
+    begins = false;
+  }
+  return cells;
+}
+
+TEST(Formats, LeaveNothingToASpreadsheetWithAnotherSeparator) {
+  for (const std::string sign : {"=", "+", "-", "@", "＝", "＋", "－", "＠"})
+    for (const std::string before : {"", ";", "a;", "a;;", ";\"", "a;\"\"", "\";", "a,\";", "a\";\"\"\""})
+      for (const std::string after : {"1+1", "1\"", "1;b", "1,\"b"}) {
+        const std::string text = before + sign + after;
+        const std::string csv = format("csv").render(recordWithText(text));
+        SCOPED_TRACE(text);
+        for (const std::string& cell : semicolonCells(csv)) EXPECT_NE(cell.rfind(sign, 0), 0u) << cell;
+        for (const auto& row : cellsOf(csv))
+          for (const std::string& cell : row)
+            EXPECT_TRUE(cell.rfind(sign, 0) != 0 || cell.find("1+1") == std::string::npos) << cell;
+      }
+}
+
 TEST(Formats, KeepTheTextItself) {
   for (const std::string text : {"a|b`c", "=cmd()", "say \"no\", twice"}) {
     const Record record = recordWithText(text);

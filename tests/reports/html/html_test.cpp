@@ -2,10 +2,13 @@
 // The HTML report: self-contained, escaped, complete, and honest about simulation.
 #include "reports/html/html.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <regex>
 
@@ -428,6 +431,83 @@ TEST(Html, CutsATableOfThousandsOfRows) {
   }
   expectHas(render(record),
             "table cut to the worst 2000 of 20000 rows and 1 of 1 columns; record.json has all");
+}
+
+/// Of free-form parts, none may multiply: properties by devices, or a long name by what is below it.
+TEST(Html, CutsAnInventoryOfManyPropertiesAndSaysSo) {
+  const auto inventory = [](const std::function<void(Json&)>& edit) {
+    Record record = healthyRecord();
+    edit(record.inventory);
+    const std::string html = render(record);
+    EXPECT_LT(html.size(), 8u << 20);
+    return between(html, "<details id=\"inventory\">", "</details>");
+  };
+  expectHas(inventory([](Json& own) {
+              for (int i = 8; i < 1'100; ++i)
+                own["devices"].push_back({{"id", fmt::format("d{}", i)}, {fmt::format("k{}", i), i}});
+            }),
+            "to the first 1024 of 1100 devices and 195 of 1027 properties; record.json has all");
+  expectHas(inventory([](Json& own) {
+              for (int i = 0; i < 2'000; ++i) own["devices"][0]["facts"][fmt::format("k{}", i)] = i;
+            }),
+            "to the first 8 of 8 devices and 1000 of 200");
+  expectHas(inventory([](Json& own) {
+              for (int i = 0; i < 5'000; ++i) own["host"][std::string(20'000, 'k')][fmt::format("{}", i)] = i;
+            }),
+            "to the first 2000 of 50");
+  expectHas(inventory([](Json& own) {
+              own["nics"] = std::vector<Json>(3'000, {{"name", "eth0"}});
+            }),
+            "to the first 2000 of 3000; record.json has all");
+  EXPECT_EQ(inventory([](Json&) {}).find(" cut"), std::string::npos);
+}
+
+TelemetrySeries rising(const std::string& metric, const std::string& device) {
+  TelemetrySeries series;
+  series.metric = metric;
+  series.unit = "W";
+  series.device = device;
+  series.time = {0, 10};
+  series.value = {1, 2};
+  series.summary = summarize(series.value);
+  return series;
+}
+
+TEST(Html, DrawsTheFirstTelemetryPlotsOfAStageAndSaysHowManyThereAre) {
+  Record record = sickRecord();
+  StageRecord& stage = record.stages[1];
+  stage.telemetry.clear();
+  for (int i = 0; i < 30; ++i) stage.telemetry.push_back(rising(fmt::format("env.m{}", i), "gpu0"));
+  stage.telemetry.push_back(rising("env.z", "gpu0"));
+  const auto verdict = std::find_if(stage.verdicts.begin(), stage.verdicts.end(),
+                                    [](const Verdict& v) { return v.outcome == Outcome::kFail; });
+  ASSERT_NE(verdict, stage.verdicts.end());
+  verdict->metric = "env.z";
+  std::string html = between(render(record), "id=\"stage-2\"", "id=\"stage-3\"");
+  expectHas(html, " · 24 of 31 telemetry plots drawn; record.json has all");
+  expectHas(html, "<caption>z</caption>");
+  EXPECT_EQ(html.find("<caption>m9</caption>"), std::string::npos);
+  stage.telemetry.resize(24);
+  html = between(render(record), "id=\"stage-2\"", "id=\"stage-3\"");
+  EXPECT_EQ(html.find("telemetry plots drawn"), std::string::npos);
+}
+
+TEST(Html, DrawsLinesAsFarAsAPageMayHoldThem) {
+  Record record = healthyRecord();
+  StageRecord& stage = record.stages[1];
+  stage.telemetry = {rising("env.b", "gpu0")};
+  for (int i = 0; i < 40'000; ++i) stage.telemetry.push_back(rising("env.a", fmt::format("gpu{}", i)));
+  Measurement loss;
+  loss.metric = "train.loss";
+  loss.unit = "number";
+  loss.informational = true;
+  loss.samples.assign(3'000'000, 1);
+  stage.measurements.push_back(loss);
+  const std::string html = render(record);
+  expectHas(html, "1 of 2 telemetry plots drawn");
+  expectHas(html, "<caption>b</caption>");
+  EXPECT_EQ(html.find("loss over steps"), std::string::npos);
+  EXPECT_LT(html.size(), 8u << 20);
 }
 
 TEST(Html, ScoresTheWorstOfThousandsOfDevices) {

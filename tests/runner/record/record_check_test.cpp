@@ -110,6 +110,23 @@ TEST(RecordCheck, RefusesAStrictAcceptanceOverUnjudged) {
       record, [](Record& r) { r.strict = true; }, "block acceptance");
 }
 
+TEST(RecordCheck, RefusesMoreDevicesThanANodeHas) {
+  const auto fill = [](Record& r) {
+    Json& devices = r.inventory["devices"];
+    while (devices.size() < kMostInventoryDevices)
+      devices.push_back({{"id", "x" + std::to_string(devices.size())}});
+  };
+  Record record = healthyRecord();
+  fill(record);
+  EXPECT_TRUE(checkRecord(record).ok());
+  expectContradiction(
+      record,
+      [](Record& r) {
+        r.inventory["devices"].push_back({{"id", "one more"}});
+      },
+      "inventory.devices holds 1025 devices; at most 1024 are read");
+}
+
 TEST(RecordCheck, RefusesAScenarioWithoutTheMark) {
   expectContradiction(
       healthyRecord(), [](Record& r) { r.simulated = false; }, "simulated");
