@@ -203,18 +203,28 @@ std::vector<JobInfo> jobsFrom(const Json& list) {
   return jobs;
 }
 
+Result<Json> askList(const Cluster& cluster, const std::vector<std::string>& words) {
+  MUSTER_TRY(Json list, ask(cluster, words));
+  if (valueAt(list, "/items").is_array()) return list;
+  const std::string said = textAt(list, "/message");
+  return Error{ErrorCode::kProtocol,
+               fmt::format("answered {}; expected a list of objects: run it again, by hand if this stays",
+                           printable(said.empty() ? dumpJson(list) : said, 200)),
+               "kubectl " + join(words, " ")};
+}
+
 Result<Nodes> readNodes(const Cluster& cluster) {
-  MUSTER_TRY(const Json list, ask(cluster, {"get", "nodes"}));
+  MUSTER_TRY(const Json list, askList(cluster, {"get", "nodes"}));
   return nodesFrom(list);
 }
 
 Result<std::vector<PodInfo>> readPods(const Cluster& cluster, const std::string& run) {
-  MUSTER_TRY(const Json list, ask(cluster, {"get", "pods", selector(run)}));
+  MUSTER_TRY(const Json list, askList(cluster, {"get", "pods", selector(run)}));
   return podsFrom(list);
 }
 
 Result<std::vector<JobInfo>> readJobs(const Cluster& cluster, const std::string& run) {
-  MUSTER_TRY(const Json list, ask(cluster, {"get", "jobs", selector(run)}));
+  MUSTER_TRY(const Json list, askList(cluster, {"get", "jobs", selector(run)}));
   return jobsFrom(list);
 }
 

@@ -77,6 +77,9 @@ Nodes nodesFrom(const Json& list);
 std::vector<PodInfo> podsFrom(const Json& list);
 std::vector<JobInfo> jobsFrom(const Json& list);
 
+/// ask() for objects; an Error that names the command where the answer is no list: it is not that of an empty
+/// cluster.
+Result<Json> askList(const Cluster& cluster, const std::vector<std::string>& words);
 Result<Nodes> readNodes(const Cluster& cluster);
 /// Those of one run.
 Result<std::vector<PodInfo>> readPods(const Cluster& cluster, const std::string& run);

@@ -132,6 +132,8 @@ Result<NodeResult> RunStore::result(const std::string& node) const {
   reader.read("exit_code", result.exitCode);
   reader.read("problem", result.problem);
   MUSTER_CHECK_OK(reader.status());
+  if (result.problem.empty() && !result.pod.empty() && !fs::is_regular_file(record(node), error))
+    result.problem = fmt::format("records/{}/record.json is missing", node);
   return result;
 }
 

@@ -170,6 +170,10 @@ Result<std::vector<NodeJob>> readProgress(const RunStore& run, const std::vector
     else
       all.push_back(unclaimed(node, index, known));
     const bool ended = all.back().state == NodeState::kLost || all.back().state == NodeState::kFailed;
+    if (code < 0 && number.empty())
+      all.back().detail += whyRefused(run.claim(node));
+    else if (code < 0)
+      all.back().detail += whyRefused(run.exit(node));
     // To run it again until it passes would be no acceptance.
     if (ended && (hadFailed(run, fmt::format("records/nodes/{}/{}", node, kJournal)) ||
                   (!run.submission().nodeStages && hadFailedInCluster(run, node)))) {

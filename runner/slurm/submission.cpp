@@ -245,6 +245,11 @@ Status RunStore::setClusterAside(int round) const {
                       {folder_ / "cluster.exit", "exit"}});
 }
 
+std::string whyRefused(const fs::path& file) {
+  const auto text = readOwnFile(file, 256);
+  return text.ok() || text.error().code == ErrorCode::kNotFound ? "" : ": " + text.error().text();
+}
+
 std::string readClaim(const fs::path& file) {
   const auto text = readOwnFile(file, 256);
   if (!text.ok()) return "";

@@ -135,6 +135,9 @@ std::set<std::string> jobNumbers(const std::vector<SubmittedJob>& jobs);
 /// The exit code that a job left in a small file of its own; -1 when there is none yet, or none that counts.
 int readExit(const std::filesystem::path& file);
 
+/// ": " and why a claim or exit code is not believed; empty where it is missing or can be read.
+std::string whyRefused(const std::filesystem::path& file);
+
 /// The number of the job that has claimed a node; empty where nobody has.
 std::string readClaim(const std::filesystem::path& file);
 

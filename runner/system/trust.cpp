@@ -427,8 +427,15 @@ Result<std::string> readOwnFile(const fs::path& path, uint64_t limit) {
   if (!S_ISREG(info.st_mode)) return refused("it is not a regular file", path);
   if (info.st_uid != folder.st_uid)
     return refused(fmt::format("it belongs to user {}, its folder to {}", info.st_uid, folder.st_uid), path);
+  // A group may share a user's run on purpose; root's files are root's alone, as ownFolder() has it.
+  const std::string opened = fmt::format("/proc/self/fd/{}", file.get());
+  if ((info.st_mode & S_IWOTH) != 0 || (info.st_uid == 0 && isOpen(opened, info, {})))
+    return writableByOthers("file", info,
+                            "what it says may be anybody's: remove it, or run chmod go-w on it "
+                            "if nobody has changed it",
+                            path);
   // Through the descriptor: what was checked is what is read.
-  auto text = readFile(fmt::format("/proc/self/fd/{}", file.get()), limit);
+  auto text = readFile(opened, limit);
   if (!text.ok()) return Error{text.error().code, text.error().message, path.string()};
   return text;
 }

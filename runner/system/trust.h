@@ -57,7 +57,8 @@ Result<Fd> openOwnFile(const std::filesystem::path& path, int flags, mode_t mode
 Result<Fd> openLockFile(const std::filesystem::path& path);
 
 /// Reads a file of a folder that a job of its owner writes to. Refuses what others could have put there: a
-/// symbolic link, anything but a regular file, a file of another user than the folder's.
+/// symbolic link, anything but a regular file, a file of another user than the folder's, one that everybody
+/// can write to, and one of root's that a group can.
 Result<std::string> readOwnFile(const std::filesystem::path& path, uint64_t limit);
 
 /// Reads a file that a plan names. Refuses one that not everybody may read: a plan is no way to read a secret

@@ -548,6 +548,15 @@ TEST_F(Attest, RefutesAFleetOfRecordsThatWereNotVerified) {
   expectRefuted(verify(fleet.string()), "counts sim-node-0000.json, which was not verified");
 }
 
+/// The fleet reads less of a record, such as no telemetry.
+TEST_F(Attest, SaysThatARecordOfAFleetCannotBeReadAsAWhole) {
+  const std::string fleet = fleetOf("healthy"), file = fleet + "/n0/record.json";
+  Json record = Json::parse(readWhole(file));
+  record["stages"][1]["telemetry"] = "none";
+  std::ofstream(file) << record.dump();
+  expectRefuted(verify(fleet), "counts n0/record.json, which was not verified: it cannot be read as a whole");
+}
+
 TEST_F(Attest, TellsOfRejectedRunsThatWereSetAsideWhereverTheFleetLies) {
   const fs::path all = dir_.path() / "all", part = all / "part";
   fs::create_directories(part);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records that somebody edited so that their counts still agree: no command takes one for an acceptance.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,7 +127,27 @@ TEST_F(ForgedRecord, LacksAVerdictOrADevice) {
   });
 }
 
-/// The fleet judges nothing again: who changes samples to fit is told by the commands that look at one
+/// However much is taken away with its results, the stage's own evidence still asks for it.
+TEST_F(ForgedRecord, LacksMeasurementsWithTheirCheckResults) {
+  const auto take = [](Record& r, const std::function<bool(const std::string& metric, int rank)>& isTaken) {
+    StageRecord& stage = gemmOf(r);
+    stage.telemetry.clear();
+    std::erase_if(stage.measurements, [&](const Measurement& m) { return isTaken(m.metric, m.rank); });
+    std::erase_if(stage.verdicts, [&](const Verdict& v) { return isTaken(v.metric, v.rank); });
+  };
+  const std::string slow = "compute.gemm_throughput";
+  expectRefused([&](Record& r) { take(r, [](const auto&, int) { return true; }); });
+  expectRefused([&](Record& r) { take(r, [](const auto&, int rank) { return rank == 5; }); });
+  expectRefused([&](Record& r) { take(r, [&](const auto& metric, int) { return metric == slow; }); });
+  expectRefused(
+      [&](Record& r) { take(r, [&](const auto& metric, int rank) { return metric == slow && rank == 5; }); });
+  expectRefused([&](Record& r) {
+    take(r, [](const auto&, int) { return true; });
+    gemmOf(r).evidence["ends"] = Json::array();
+  });
+}
+
+/// The fleet judges few records again: who changes samples to fit is told by the commands that look at one
 /// record.
 TEST_F(ForgedRecord, IsJudgedAgainBeforeItIsShownOrKept) {
   std::ofstream(file()) << *original_;
@@ -156,6 +177,38 @@ TEST_F(ForgedRecord, IsJudgedAgainBeforeItIsShownOrKept) {
                                 (fleet_->path() / "learned.toml").string(), "--allow-simulated"});
   EXPECT_EQ(learn.exitCode, 2) << learn.out;
   EXPECT_THAT(learn.err, HasSubstr(why));
+}
+
+/// A majority of forged records must not have the others rejected.
+TEST(ForgedInventory, ThatItsOwnMeasurementsContradictHasNoVote) {
+  const std::vector<std::function<void(Json&)>> edits = {
+      [](Json& devices) {
+        for (int i = 0; i < 40; ++i) devices.push_back({{"id", "x" + std::to_string(i)}, {"kind", "gpu"}});
+      },
+      [](Json& devices) {
+        for (Json& device : devices) device["name"] = "NVIDIA B200";
+      },
+      [](Json& devices) {
+        for (Json& device : devices) device["memory_bytes"] = 192'000'000'000;
+      }};
+  FleetRun fleet;
+  ASSERT_EQ(fleet.simulate(3, "").exitCode, 0);
+  ASSERT_EQ(fleet.judge(3).exitCode, 0);
+  std::vector<std::string> originals;
+  for (int n = 0; n < 2; ++n)
+    originals.push_back(readWhole(fleet.path() / fmt::format("run/sim-node-000{}/record.json", n)));
+  for (const auto& edit : edits) {
+    for (int n = 0; n < 2; ++n) {
+      Json record = Json::parse(originals[static_cast<size_t>(n)]);
+      edit(record["inventory"]["devices"]);
+      std::ofstream(fleet.path() / fmt::format("run/sim-node-000{}/record.json", n)) << record.dump();
+    }
+    EXPECT_EQ(fleet.judge(3).exitCode, 3);
+    const Json json = fleet.json();
+    for (const Json& node : json["nodes"])
+      EXPECT_EQ(node["state"], node["node"] == "sim-node-0002" ? "accepted" : "quarantined") << node["node"];
+    EXPECT_THAT(json.dump(), HasSubstr("the record's inventory"));
+  }
 }
 
 }  // namespace

@@ -172,7 +172,8 @@ std::string checkRecordReaders(const std::string& text) {
     if (printable(line, line.size()) != line) return "its summary is not fit for a terminal";
   (void)renderJunit(*record);
   if (const auto html = renderHtml(*record, "", templates()); !html.ok()) return faultOf(html.error());
-  const Result<Record> again = judgedAgain(*record, std::string(64, 'a'), {}, {});
+  PredicateTime call{PredicateTime::kOfCall};
+  const Result<Record> again = judgedAgain(*record, std::string(64, 'a'), {}, {}, call);
   if (!again.ok()) return faultOf(again.error());
   if (const Status good = checkRecord(*again); !good.ok())
     return "judged again, it contradicts itself: " + good.error().text();

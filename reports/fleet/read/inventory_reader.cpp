@@ -9,7 +9,6 @@ namespace muster::fleet {
 namespace {
 
 constexpr size_t kMostFacts = 1000;
-constexpr size_t kFactBytes = 200;
 constexpr int kDeepestFact = 6;
 
 /// Last parts of names that differ from machine to machine, from rack to rack, or from minute to minute.

@@ -8,6 +8,9 @@
 
 namespace muster::fleet {
 
+/// The longest name or value of a fact; the rest is cut off.
+inline constexpr size_t kFactBytes = 200;
+
 /// Fills devices and facts of `node`. What names one machine or moment alone (host name, serial, UUID,
 /// addresses, uptime) is no fact to compare. At most a thousand facts are kept.
 void readInventory(const dom::object& inventory, NodeSummary& node, StageReader& names,

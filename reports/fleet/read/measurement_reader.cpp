@@ -2,22 +2,30 @@
 // See stage_reader.h: the measurements of a stage, as figures that nodes are compared by.
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/read/columnar_reader.h"
+#include "reports/fleet/read/inventory_reader.h"
 #include "reports/fleet/read/label_list.h"
 #include "reports/fleet/read/stage_reader.h"
 #include "runner/core/statistics.h"
 #include "runner/core/units.h"
+#include "runner/judge/judge.h"
 #include "runner/judge/series.h"
 #include "runner/metrics/measurement.h"
 #include "runner/record/fold/sample_pack.h"
+#include "runner/record/record_check.h"
 
 namespace muster::fleet {
 namespace {
 
 constexpr uint64_t kMostCompared = 100'000'000;  ///< pairs of labels; real records have some 100,000
 constexpr std::string_view kProgramMetric = "exec.program";
+constexpr std::string_view kDeviceCount = "env.device_count";
+constexpr std::string_view kDeviceName = "env.device_name";
+constexpr std::string_view kDeviceMemory = "env.device_memory";
+constexpr std::string_view kMemoryFact = "memory_bytes";
 constexpr size_t kMostPrograms = 1'000;  ///< of one stage
 constexpr size_t kMostFaults = 1'000;    ///< of one stage; each failed verdict is held against all of them
 
@@ -150,6 +158,7 @@ void StageReader::addMeasurement(Parts& parts, bool accepted) {
   if (failures_.ok() && !parts.noted) noteMetric(parts);
   if (!failures_.ok()) return;
   noteFirstFault(parts);
+  if (isOwnStage(stage_)) noteDevice(parts);
   hashMeasurement(parts);
   noteAsked(parts);
   if (!failures_.ok() || !parts.compared) return;
@@ -196,6 +205,7 @@ void StageReader::readExpectations(const dom::object& evidence) {
   spans_.clear();
   spanOf_.clear();
   judged_.clear();
+  measured_.clear();
   fleetMetrics_.clear();
   comparable_.clear();
   deferredOn_.clear();
@@ -273,7 +283,77 @@ void StageReader::countKey(size_t textBytes, const LabelList& labels) {
                                formatQuantity(static_cast<double>(limits_.keyBytes), "B")));
 }
 
+uint64_t StageReader::measuredId(std::string_view metric, std::string_view caseId, int64_t rank) {
+  scratchKey_.clear();
+  for (const std::string_view part : {metric, caseId}) appendPart(scratchKey_, part);
+  scratchKey_.append(reinterpret_cast<const char*>(&rank), sizeof rank);
+  return keyedHash(scratchKey_);
+}
+
+bool StageReader::lacksMeasurements(const dom::object& evidence) {
+  requireUniqueKeys(evidence, failures_);
+  if (measured_.size() == 0) return true;
+  std::set<std::string_view> limited;
+  for (const Asked& asked : asked_)
+    if (asked.counts) limited.insert(asked.metric);
+  dom::object caseMetrics;
+  // By case: what each rank measures, and what rank 0 alone does for all.
+  std::map<std::string_view, std::vector<std::string_view>> due, dueOfLeader;
+  if (evidence.at_key("case_metrics").get(caseMetrics) == simdjson::SUCCESS)
+    for (const auto& [caseId, metrics] : caseMetrics)
+      if (dom::array list; metrics.get(list) == simdjson::SUCCESS)
+        for (const dom::element item : list)
+          if (std::string_view metric; item.get(metric) == simdjson::SUCCESS && limited.contains(metric))
+            (leaderMetrics_.contains(std::string(metric)) ? dueOfLeader : due)[caseId].push_back(metric);
+  dom::array ends;
+  if (evidence.at_key("ends").get(ends) != simdjson::SUCCESS || ends.size() == 0) return true;
+  std::set<uint64_t> seen;
+  for (const dom::element end : ends) {
+    std::string_view caseId, state;
+    int64_t rank = 0;
+    if (end["case"].get(caseId) != simdjson::SUCCESS || end["rank"].get(rank) != simdjson::SUCCESS ||
+        end["state"].get(state) != simdjson::SUCCESS)
+      return true;
+    const uint64_t any = measuredId("", caseId, rank);
+    if (state != nameOf(CaseEnd::State::kOk) || !seen.insert(any).second) continue;
+    const auto lacks = [&](std::string_view metric) {
+      return measured_.find(measuredId(metric, caseId, rank)) == nullptr;
+    };
+    if (measured_.find(any) == nullptr || std::any_of(due[caseId].begin(), due[caseId].end(), lacks))
+      return true;
+    const auto& ofLeader = dueOfLeader[caseId];
+    if (rank == 0 && std::any_of(ofLeader.begin(), ofLeader.end(), lacks)) return true;
+  }
+  return false;
+}
+
+void StageReader::noteDevice(Parts& parts) {
+  if (parts.metric != kDeviceCount && parts.metric != kDeviceName && parts.metric != kDeviceMemory) return;
+  const bool number =
+      parts.metric != kDeviceName && parts.hasSamples && unpack(parts) && scratch_.size() == 1;
+  const auto begin = node_->devices.begin(), end = begin + static_cast<std::ptrdiff_t>(listed_);
+  const auto device = std::find_if(begin, end, [&](const auto& one) { return one.id == parts.device; });
+  bool same = device != end;
+  if (parts.metric == kDeviceCount)
+    same = number && scratch_.front() == static_cast<double>(listed_);
+  else if (same && parts.metric == kDeviceName)
+    same = bounded(parts.text, kFactBytes) == device->name;
+  else if (same) {
+    const Fact bytes{static_cast<int16_t>(device - begin), text(kMemoryFact),
+                     number ? text(fmt::format("{}", scratch_.front())) : 0};
+    same = number && std::any_of(node_->facts.begin(), node_->facts.end(), [&](const Fact& fact) {
+             return fact.device == bytes.device && fact.name == bytes.name && fact.value == bytes.value;
+           });
+  }
+  told_.insert(same ? fmt::format("{} {}", parts.metric, parts.device) : "otherwise");
+}
+
 void StageReader::noteAsked(Parts& parts) {
+  if (accepted_) {
+    measured_.tryEmplace(measuredId("", parts.caseId, parts.rank), true);
+    if (!askedOfMetric_.empty())
+      measured_.tryEmplace(measuredId(parts.metric, parts.caseId, parts.rank), true);
+  }
   if (askedOfMetric_.empty() && !ofFleet_) return;
   const std::string_view device = parts.deviceLabel ? parts.device : std::string_view();
   concerned_.clear();

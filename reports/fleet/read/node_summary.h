@@ -172,6 +172,9 @@ struct NodeSummary {
   bool flakyAllowed = true;  ///< every flaky verdict's stage allows it
   int resumed = 0;
   std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
+  /// Its evidence asks for more than it holds, or its inventory is not what it measured: it is to be judged
+  /// again before it counts.
+  bool doubtful = false;
   std::string redactedFrom;  ///< digest of the record that `muster redact` made it from; empty: the original
   /// Of all measurements, with the key of this process; equal for a record and its re-judgement.
   uint64_t samplesHash = 0;

@@ -393,6 +393,7 @@ class RecordReader::Impl {
       if (failures_.ok() && parameters_) readParameters(stage, node, stages_);
     }
     stages_.finish();
+    node.doubtful = node.doubtful || !stages_.measuredDevices();
   }
 
   /// Of the stage that was read last.

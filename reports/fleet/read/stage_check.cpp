@@ -37,12 +37,12 @@ PlanStages stagesByPlan(const FleetRecords& records, PlanStages known) {
   return known;
 }
 
+}  // namespace
+
 void sortByPath(std::vector<Quarantined>& list) {
   std::sort(list.begin(), list.end(),
             [](const Quarantined& a, const Quarantined& b) { return a.path < b.path; });
 }
-
-}  // namespace
 
 void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
   const PlanStages wanted = stagesByPlan(records, stages);

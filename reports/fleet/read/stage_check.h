@@ -10,6 +10,9 @@
 
 namespace muster::fleet {
 
+/// The order of quarantined files in reports.
+void sortByPath(std::vector<Quarantined>& list);
+
 /// The stages that records must hold, by the digest of their plan.
 using PlanStages = std::map<std::string, std::vector<std::string>>;
 

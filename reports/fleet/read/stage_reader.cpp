@@ -49,6 +49,7 @@ void StageReader::begin(NodeSummary& node) {
   counted_ = {};
   waivers_.begin(node);
   flakyAllowed_ = true;
+  told_.clear();
   measurements_ = verdicts_ = 0;
   samples_ = 0;
   unfolded_ = keyBytes_ = compared_ = 0;
@@ -93,7 +94,10 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     summary.outcome = *outcome;
   else
     failures_.fail("outcome", outcome.error().message);
-  if (node_->stages.empty()) waivers_.begin(*node_);  // now its devices are known
+  if (node_->stages.empty()) {  // now its devices are known
+    waivers_.begin(*node_);
+    listed_ = node_->devices.size();
+  }
   waivers_.beginStage(stage_, summary.state == StageState::kRan);
   ofGroup_ = summary.scope != Scope::kDevice;
   readGroup(stage, summary);
@@ -113,6 +117,8 @@ void StageReader::read(const dom::object& stage, bool accepted) {
                              : fmt::format("{} programs (sha256 {})", programs_.size(), sha256Hex(programs)));
   readLeaderMetrics(evidence);
   readCancelledCases(evidence);
+  if (accepted && summary.state == StageState::kRan && failures_.ok())
+    node_->doubtful = node_->doubtful || lacksMeasurements(evidence);
   if (failures_.ok()) {
     // Without expectations no verdict may point at one: readVerdict says so.
     const auto missing = evidence.at_key("expectations").get(expectations);

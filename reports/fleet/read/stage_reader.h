@@ -39,6 +39,8 @@ class StageReader {
   [[nodiscard]] const Accounting& counted() const { return counted_; }
   /// Whether every flaky verdict's stage allows it.
   [[nodiscard]] bool flakyAllowed() const { return flakyAllowed_; }
+  /// Whether the inventory's devices are those that Muster's own stage measured.
+  [[nodiscard]] bool measuredDevices() const { return told_.size() == 1 + 2 * listed_; }
   /// Puts the deviations in order and drops those beyond the bound.
   void finish();
 
@@ -164,6 +166,13 @@ class StageReader {
   /// Notes that it was; a pass outside of its samples is a failure.
   void noteJudged(const VerdictFields& verdict);
   void checkAsked();
+  /// The number of what one rank measured in one case: of this metric, or empty: of any.
+  uint64_t measuredId(std::string_view metric, std::string_view caseId, int64_t rank);
+  /// Whether cases ended well without a metric that expectations are about, or the stage measured nothing.
+  /// Where labels tell that it need not be there the judge knows: honest records are seldom among them.
+  bool lacksMeasurements(const dom::object& evidence);
+  /// Notes what the inventory says too.
+  void noteDevice(Parts& parts);
   void checkArtifacts(const dom::array& artifacts);
   int16_t deviceIndex(std::string_view id);
   [[nodiscard]] bool blocksOrTells(Outcome outcome, bool required) const;
@@ -184,6 +193,9 @@ class StageReader {
   std::vector<Claim> claims_;                ///< of the stage's expectations
   std::vector<Span> spans_;                  ///< of this stage's measurements that are asked for
   FlatMap<size_t> spanOf_;                   ///< by measurementId()
+  FlatMap<bool> measured_;                   ///< by measuredId(), where the record says accepted
+  size_t listed_ = 0;                        ///< devices of the inventory
+  std::set<std::string> told_;               ///< what was measured as the inventory has it
   FlatMap<bool> judged_;                     ///< index of the span, and below it that of the expectation
   std::set<std::string_view> fleetMetrics_;  ///< with an expectation that is relative to the fleet
   std::unordered_map<uint64_t, Span> comparable_;       ///< their measurements, by measurementId()

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "runner/core/json.h"
 #include "runner/core/text.h"
@@ -76,8 +78,12 @@ Status readHead(const Json& json, KeptFleet& fleet) {
   return r.status();
 }
 
-/// An acceptance that its own nodes contradict was edited.
+/// One that names a node twice, and an acceptance that its own nodes contradict, was edited.
 Status checkFleet(const KeptFleet& fleet) {
+  std::set<std::string_view> names;
+  for (const FleetMember& member : fleet.nodes)
+    if (!names.insert(member.name).second)
+      return Error{ErrorCode::kProtocol, fmt::format("names node {} twice", printable(member.name, 80)), ""};
   if (fleet.acceptance != Acceptance::kAccepted) return {};
   for (const FleetMember& member : fleet.nodes)
     if (member.state != fleet::NodeState::kAccepted || member.records.empty())

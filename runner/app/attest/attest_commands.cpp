@@ -113,7 +113,8 @@ Result<int> signCommand(const SignOptions& options) {
   MUSTER_TRY(const FolderList files, folder.list());
   Verification found;
   MUSTER_TRY(const auto profiles, allProfiles(tree, {}, &catalog));
-  const FolderResult result = verifyContent({folder, files, tree, catalog, {}, profiles}, found);
+  PredicateTime lua{PredicateTime::kOfCall};
+  const FolderResult result = verifyContent({folder, files, tree, catalog, {}, profiles, lua}, found);
   MUSTER_CHECK_OK(requireSound(found, options.folder));
   MUSTER_TRY(const attest::Statement statement, attest::statementOf(folder, files, result.results));
   if (const std::string changed = folder.changedSince(files); !changed.empty())
@@ -141,7 +142,8 @@ Result<int> verifyCommand(const VerifyOptions& options) {
   MUSTER_TRY(const FolderList files, folder.list());
   Verification found;
   MUSTER_TRY(const auto profiles, allProfiles(tree, {}, &catalog));
-  const VerifyTools tools{folder, files, tree, catalog, promise, profiles};
+  PredicateTime lua{PredicateTime::kOfCall};
+  const VerifyTools tools{folder, files, tree, catalog, promise, profiles, lua};
   const FolderResult result = verifyContent(tools, found);
   verifySignature(tools, keys, result.results, found);
   if (const std::string changed = folder.changedSince(files); !changed.empty())

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "runner/app/attest/derived_inventory.h"
+#include "runner/app/input/derived_inventory.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/stage/expectations.h"
 #include "runner/app/stage/rank_slots.h"

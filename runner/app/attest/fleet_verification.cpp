@@ -82,8 +82,10 @@ class FleetVerification {
       if (std::none_of(result.verified.begin(), result.verified.end(),
                        [&](const VerifiedResult& one) { return one.path == path; }))
         out_.refute(VerifyCheck::kFleet,
-                    fmt::format("{}{} counts {}, which was not verified: its name must be {}", prefix_,
-                                kFleetName, path, kRecordName));
+                    fmt::format("{}{} counts {}, which was not verified: {}", prefix_, kFleetName, path,
+                                ("/" + path).ends_with(std::string("/") + kRecordName)
+                                    ? "it cannot be read as a whole"
+                                    : fmt::format("its name must be {}", kRecordName)));
     }
     std::set<std::string> counted, members;
     for (const fleet::FleetNode& node : judged.fleet.nodes) {

@@ -10,9 +10,9 @@
 #include "reports/acceptance/clause_matrix.h"
 #include "reports/html/html.h"
 #include "reports/junit/junit.h"
-#include "runner/app/attest/derived_inventory.h"
 #include "runner/app/attest/derived_limits.h"
 #include "runner/app/attest/derived_verdicts.h"
+#include "runner/app/input/derived_inventory.h"
 #include "runner/app/input/judged_again.h"
 #include "runner/app/input/record_input.h"
 #include "runner/app/node/node_inventory.h"
@@ -94,7 +94,9 @@ class RunVerification {
   void verifyVerdicts(const Record& record) {
     size_t count = 0;
     for (const StageRecord& stage : record.stages) count += stage.verdicts.size();
-    const auto again = judgedAgain(record, record.plan.sha256, {}, tools_.tree);
+    const auto again = judgedAgain(record, record.plan.sha256, {}, tools_.tree, tools_.lua);
+    if (!again.ok() && again.error().code == ErrorCode::kTimeout)
+      return leaveOpen(VerifyCheck::kVerdict, again.error().text());
     if (!again.ok()) return refute(VerifyCheck::kVerdict, again.error().text());
     const auto differences = verdictDifferences(record, *again, sameBuild_);
     for (const VerdictDifference& one : differences)

@@ -10,6 +10,7 @@
 
 #include "reports/acceptance/acceptance_document.h"
 #include "runner/app/attest/verification.h"
+#include "runner/app/stage/stage_runner.h"
 #include "runner/attest/folder.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/record/record.h"
@@ -35,6 +36,7 @@ struct VerifyTools {
   const Catalog& catalog;
   const Promise& promise;
   const std::map<std::string, Profile>& profiles;  ///< of this installation
+  PredicateTime& lua;                              ///< of all records together
 };
 
 /// Verifies the run in the folder `prefix` ("", "n17/"). Returns its record if it can be read.

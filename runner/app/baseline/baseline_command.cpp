@@ -336,11 +336,12 @@ Status addParams(const Record& record, LearnInput& input) {
 Result<std::vector<SkuFacts>> checkEach(const BaselineOptions& options, const fleet::FleetRecords& records,
                                         bool fromNothing, FleetToLearn& fleet) {
   std::vector<SkuFacts> facts(fleet.records.size());
+  PredicateTime call{PredicateTime::kOfCall};
   for (size_t n = 0; n < fleet.records.size(); ++n) {
     LearnNode& node = fleet.input.nodes[n];
     if (options.correct && !node.misfit) node.sick.clear();
     for (const size_t i : fleet.records[n]) {
-      MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
+      MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path, call));
       MUSTER_CHECK_OK(checkUnchanged(sound, records.nodes[i].sha256, records.nodes[i].path));
       if (fromNothing) facts[n].add(skuFacts(sound));
       if (!node.misfit) MUSTER_CHECK_OK(addParams(sound, fleet.input));

@@ -290,10 +290,10 @@ Result<JudgedFleet> judgeRecords(FleetInputs inputs, const fs::path& run, const 
     MUSTER_TRY(waivers, parseWaivers(inputs.waiversText, inputs.waiversPath, inputs.at));
   }
   MUSTER_TRY(auto records, fleet::readFleet(run, fleet::readerThreads(), {}, waivers.list, rules));
-  return judgeRead(std::move(inputs), std::move(records));
+  return judgeRead(std::move(inputs), std::move(records), run);
 }
 
-Result<JudgedFleet> judgeRead(FleetInputs inputs, fleet::FleetRecords records) {
+Result<JudgedFleet> judgeRead(FleetInputs inputs, fleet::FleetRecords records, const fs::path& run) {
   JudgedFleet judged;
   fleet::FleetOptions wanted = inputs.wanted;
   wanted.at = inputs.at;
@@ -302,6 +302,7 @@ Result<JudgedFleet> judgeRead(FleetInputs inputs, fleet::FleetRecords records) {
   fleet::setAsideCopies(judged.records);
   setAsideLater(judged.records, judged.inputs.at);
   setAsideIncomplete(judged.records, wanted.planSha256);
+  setAsideUnsound(judged.records, run);
   fleet::setAsideRedacted(judged.records);
   noteRedacted(judged.records, wanted);
   readProfiles(judged.records, wanted);

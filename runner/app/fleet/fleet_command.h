@@ -21,8 +21,9 @@ struct JudgedFleet {
 Result<JudgedFleet> judgeRecords(FleetInputs inputs, const std::filesystem::path& run,
                                  const fleet::RecordRules& rules);
 
-/// The same of records that were read, under their waivers.
-Result<JudgedFleet> judgeRead(FleetInputs inputs, fleet::FleetRecords records);
+/// The same of records below `run` that were read, under their waivers.
+Result<JudgedFleet> judgeRead(FleetInputs inputs, fleet::FleetRecords records,
+                              const std::filesystem::path& run);
 
 /// What the nodes show of the clauses, by their records below `run`. An accepted node that lacks evidence for
 /// a clause, or does not meet it, is incomplete from then on, and so is the fleet. Reads each record once

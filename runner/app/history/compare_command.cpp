@@ -56,12 +56,12 @@ Status dropOldEmpty(history::Store& store, std::vector<history::Run>& runs) {
 
 /// Reads all records at `path` into the store; of several of one node that measured the same the newest
 /// counts.
-Result<Runs> readInto(history::Store& store, const fs::path& path) {
+Result<Runs> readInto(history::Store& store, const fs::path& path, PredicateTime& call) {
   MUSTER_TRY(const auto files, recordFilesAt(path));
   Runs runs;
   for (const RecordFile& one : files) {
     const fs::path& file = one.path;
-    MUSTER_TRY(const Record record, soundRecordAt(one));
+    MUSTER_TRY(const Record record, soundRecordAt(one, call));
     fleet::FleetNames names;
     fleet::RecordReader reader(names);
     reader.keepSpreads();
@@ -353,8 +353,9 @@ bool isWorse(const Sides& sides, const Compared& result) {
 Result<int> compareCommand(const CompareOptions& options) {
   MUSTER_TRY(history::Store store, history::Store::open(":memory:", history::Access::kWrite));
   Sides sides;
-  MUSTER_TRY(sides.before, readInto(store, options.before));
-  MUSTER_TRY(sides.after, readInto(store, options.after));
+  PredicateTime call{PredicateTime::kOfCall};
+  MUSTER_TRY(sides.before, readInto(store, options.before, call));
+  MUSTER_TRY(sides.after, readInto(store, options.after, call));
   MUSTER_CHECK_OK(pairUp(store, sides));
   MUSTER_CHECK_OK(checkAlike(sides));
   MUSTER_TRY(const Compared result, compareAll(store, sides));

@@ -66,8 +66,8 @@ Result<bool> addFleet(history::Store& store, const fs::path& folder,
 }
 
 /// What the fleet's reader, which read it as `node`, cannot see of a record.
-Status checkKept(const RecordFile& file, const fleet::NodeSummary& node) {
-  MUSTER_TRY(const Record record, soundRecordAt(file));
+Status checkKept(const RecordFile& file, const fleet::NodeSummary& node, PredicateTime& call) {
+  MUSTER_TRY(const Record record, soundRecordAt(file, call));
   return checkUnchanged(record, node.sha256, file.path);
 }
 
@@ -91,6 +91,7 @@ Result<int> add(const HistoryOptions& options) {
   MUSTER_TRY(history::Store store, openHistory(options, history::Access::kWrite));
   size_t kept = 0, known = 0, bad = 0, fleets = 0, oddDates = 0;
   std::string firstOdd;
+  PredicateTime call{PredicateTime::kOfCall};
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto records, recordFilesAt(given));
     std::vector<fs::path> paths;
@@ -106,7 +107,7 @@ Result<int> add(const HistoryOptions& options) {
       auto node = slurm.read(reader, path, file.directory);
       if (node.ok() && !node->partial.empty())
         node = Error{ErrorCode::kUsage, "it is no run of the whole plan: " + node->partial, ""};
-      const Status whole = node.ok() ? checkKept(file, *node) : Status(node.error());
+      const Status whole = node.ok() ? checkKept(file, *node, call) : Status(node.error());
       if (!whole.ok()) {
         ++bad;
         printError(fmt::format("{}: not added: {}", printable(path.string()), whole.error().message));

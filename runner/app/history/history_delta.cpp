@@ -154,6 +154,7 @@ Result<DeltaInput> readAll(KeptFleet accepted, const std::vector<FoundRecord>& f
   };
   input.records = fleet::readEach({found.size(), read, nameOf}, fleet::readerThreads(), {}, waivers.list);
   setAsideIncomplete(input.records);
+  setAsideUnsound(input.records, "");
   std::map<std::string, RecordUse> uses;
   for (size_t i = 0; i < found.size(); ++i) uses.emplace(nameOf(i), found[i].use);
   for (const auto& node : input.records.nodes) input.uses.push_back(uses.at(node.path));
@@ -297,7 +298,8 @@ Result<int> merge(DeltaInput& input, const Delta& delta, const HistoryOptions& o
                   const Waivers& waivers) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(fleet::FleetRecords merged, gather(input, delta, options.out));
-  MUSTER_TRY(JudgedFleet judged, judgeRead(inputsOf(input.accepted, options, waivers), std::move(merged)));
+  MUSTER_TRY(JudgedFleet judged, judgeRead(inputsOf(input.accepted, options, waivers), std::move(merged),
+                                           options.out / "records"));
   fleet::Fleet& fleet = judged.fleet;
   fleet.delta = provenanceOf(input, delta);
   const std::string text = fleet::fleetText(fleet, judged.records);

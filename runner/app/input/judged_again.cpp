@@ -10,7 +10,6 @@
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/stage/expectations.h"
-#include "runner/app/stage/stage_runner.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -158,8 +157,18 @@ Status usePeaksOf(const Profile& profile, const Record& record, JudgeContext& co
 
 }  // namespace
 
+Status checkLeft(const PredicateTime& call) {
+  if (call.left > 0) return {};
+  return Error{
+      ErrorCode::kTimeout,
+      fmt::format("not evaluated: Lua in the records of one command has {:.0f} s of CPU time in all, "
+                  "and they are used up; give fewer records at once, or this one alone",
+                  PredicateTime::kOfCall),
+      ""};
+}
+
 Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
-                           const Tree& tree) {
+                           const Tree& tree, PredicateTime& call) {
   Rejudgement again{sha256, systemClock().wallUnix(), toolVersion(), buildId(), "", "", "", options.strict};
   std::optional<Profile> profile;  // the new one
   JudgeContext context;
@@ -183,7 +192,8 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   Accounting accounting;
   MUSTER_TRY(const Waivers waivers, waiversInForce(record, options.waivers));
   const WaivedNode node = waivedNode(record);
-  PredicateTime time{PredicateTime::kOfReader};
+  const double given = std::min(PredicateTime::kOfReader, call.left);
+  PredicateTime time{given};
   const size_t devices = record.inventory.value("devices", Json::array()).size();
   size_t bytes = 0;
   for (StageRecord& stage : record.stages) {
@@ -199,6 +209,8 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
                                kMostVerdictBytes >> 20),
                    stage.name};
   }
+  call.left -= given - time.left;
+  MUSTER_CHECK_OK(checkLeft(call));
   if (auto unmatched = settleWaivers(record, waivers)) {
     addTo(accounting, unmatched->accounting);
     record.stages.push_back(std::move(unmatched->record));

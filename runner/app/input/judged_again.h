@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "runner/app/stage/stage_runner.h"
 #include "runner/core/result.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/record/record.h"
@@ -19,10 +20,13 @@ struct JudgeOptions {
   std::filesystem::path out;      ///< where the new record and reports go; empty: only the summary is shown
   bool strict = false;
 };
+/// kTimeout once the Lua of all records of a command has used up `call`.
+Status checkLeft(const PredicateTime& call);
+
 /// What the stored samples of `record`, whose file has the digest `sha256`, come to when they are judged
-/// again.
+/// again. Fails as checkLeft() does; its own Lua is taken from `call`.
 Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
-                           const Tree& tree);
+                           const Tree& tree, PredicateTime& call);
 
 /// kUsage, which names `option`, where a device of the record is not of `profile` though its run did not
 /// count it as another one: an H100 would pass by the limits of a slower GPU.

@@ -3,13 +3,13 @@
 #include "runner/app/input/record_input.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "reports/fleet/read/record_stream.h"
+#include "runner/app/input/derived_inventory.h"
 #include "runner/app/input/judged_again.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/core/text.h"
@@ -20,6 +20,8 @@
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr size_t kMostReasonBytes = 400;
 
 /// What a record of this plan must hold; empty: the text is no plan.
 std::vector<std::string> stagesIn(const std::string& plan) {
@@ -78,15 +80,23 @@ Result<Record> recordAt(const RecordFile& file) {
   return record;
 }
 
-Result<std::string> unsoundness(const Record& record) {
+Result<std::string> unsoundness(const Record& record, PredicateTime& call) {
   MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(const Record again, judgedAgain(record, record.plan.sha256, {}, tree));
+  MUSTER_TRY(const Record again, judgedAgain(record, record.plan.sha256, {}, tree, call));
   return differenceBetween(record, again);
 }
 
 Result<Record> soundRecordAt(const RecordFile& file) {
+  PredicateTime call{PredicateTime::kOfCall};
+  return soundRecordAt(file, call);
+}
+
+Result<Record> soundRecordAt(const RecordFile& file, PredicateTime& call) {
+  MUSTER_CHECK_OK(checkLeft(call).context(file.path.string()));
+  const double begin = secondsOfChildren();
   MUSTER_TRY(Record record, recordAt(file));
-  MUSTER_TRY(const std::string difference, unsoundness(record));
+  call.left -= secondsOfChildren() - begin;
+  MUSTER_TRY(const std::string difference, unsoundness(record, call).context(file.path.string()));
   if (difference.empty()) return record;
   return Error{ErrorCode::kUsage,
                fmt::format("its check results do not match its samples: {}; the file was edited or "
@@ -112,16 +122,6 @@ Result<std::vector<RecordFile>> recordFilesAt(const fs::path& path) {
 
 namespace {
 
-/// CPU time of the children that have ended, which evaluate Lua; seconds.
-double childSeconds() {
-  struct rusage usage {};
-  getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 /// The plans that records hold, the wanted one first, then those of the most nodes: their digests and places
 /// in the table.
 std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecords& records,
@@ -139,14 +139,38 @@ std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecor
   return plans;
 }
 
+/// Why the record does not count when it is looked at as a whole; empty: it does.
+std::string doubtAbout(const RecordFile& file, const std::string& sha256, PredicateTime& call) {
+  const auto record = readRecord(file.path, file.directory);
+  if (!record.ok()) return record.error().message;
+  if (const Status same = checkUnchanged(*record, sha256, file.path); !same.ok()) return same.error().message;
+  const auto difference = unsoundness(*record, call);
+  if (!difference.ok()) return difference.error().message;
+  if (!difference->empty()) return "edited: its check results do not match its samples: " + *difference;
+  const auto inventory = inventoryDifferences(*record);
+  return inventory.empty() ? "" : "edited: " + inventory.front();
+}
+
 }  // namespace
+
+void setAsideUnsound(fleet::FleetRecords& records, const fs::path& run) {
+  PredicateTime call{PredicateTime::kOfCall};
+  std::erase_if(records.nodes, [&](const fleet::NodeSummary& node) {
+    if (!node.doubtful) return false;
+    std::string why = doubtAbout({run / node.path, run}, node.sha256, call);
+    if (why.empty()) return false;
+    records.quarantined.push_back({node.path, node.node, printable(why, kMostReasonBytes)});
+    return true;
+  });
+  fleet::sortByPath(records.quarantined);
+}
 
 void setAsideIncomplete(fleet::FleetRecords& records, const std::string& wantedPlan, double planSeconds) {
   fleet::PlanStages stages;
   std::set<std::string> left;
-  const double begin = childSeconds();
+  const double begin = secondsOfChildren();
   for (const auto& [digest, place] : plansByUse(records, wantedPlan)) {
-    if (childSeconds() - begin > planSeconds)
+    if (secondsOfChildren() - begin > planSeconds)
       left.insert(digest);
     else if (auto names = stagesIn(records.names->plans[place]); !names.empty())
       stages.emplace(digest, std::move(names));

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "reports/fleet/read/stage_check.h"
+#include "runner/app/stage/stage_runner.h"
 #include "runner/record/record.h"
 
 namespace muster {
@@ -29,10 +30,14 @@ struct RecordFile {
 Result<Record> recordAt(const RecordFile& file);
 
 /// How the outcomes of a stage or the acceptance in a record differ from what its samples come to when they
-/// are judged again; empty: they are the same. Errors: it cannot be judged again.
-Result<std::string> unsoundness(const Record& record);
+/// are judged again; empty: they are the same. Errors: it cannot be judged again. `call`: what the Lua of all
+/// records of this call may still use.
+Result<std::string> unsoundness(const Record& record, PredicateTime& call);
 
-/// A record as recordAt() reads it, and its verdicts are what its samples come to: else kUsage.
+/// A record as recordAt() reads it, and its verdicts are what its samples come to: else kUsage. kTimeout
+/// where `call` is used up, also by its plan.
+Result<Record> soundRecordAt(const RecordFile& file, PredicateTime& call);
+/// The same of the one record that a command reads.
 Result<Record> soundRecordAt(const RecordFile& file);
 
 /// kUsage where the file at `path` was another one when its digest was `sha256`.
@@ -40,6 +45,10 @@ Status checkUnchanged(const Record& record, const std::string& sha256, const std
 
 /// The record files of a run folder or a folder of runs, or the file itself.
 Result<std::vector<RecordFile>> recordFilesAt(const std::filesystem::path& path);
+
+/// Judges the doubtful records below `run` again, and moves those that are not what their samples come to, or
+/// whose inventory is not what they measured, to the quarantined.
+void setAsideUnsound(fleet::FleetRecords& records, const std::filesystem::path& run);
 
 /// Moves the records that lack a stage of their plan to the quarantined. Lua plans are programs: once they
 /// took `planSeconds` of CPU time together, the records of the other plans are set aside too. The plan with

@@ -15,7 +15,8 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   const std::string sha256 = sha256Hex(original);
   std::string().swap(original);
   MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(const Record record, judgedAgain(std::move(given), sha256, options, tree));
+  PredicateTime call{PredicateTime::kOfCall};
+  MUSTER_TRY(const Record record, judgedAgain(std::move(given), sha256, options, tree, call));
   return showRecord(record, options.out, tree.templates);
 }
 

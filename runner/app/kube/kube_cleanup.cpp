@@ -29,7 +29,7 @@ struct OldRun {
 
 Result<std::map<std::string, OldRun>> runsIn(const kube::Cluster& cluster) {
   MUSTER_TRY(const Json list,
-             kube::ask(cluster, {"get", kKinds, fmt::format("--selector={}", kube::kRunLabel)}));
+             kube::askList(cluster, {"get", kKinds, fmt::format("--selector={}", kube::kRunLabel)}));
   std::map<std::string, OldRun> runs;
   for (const Json& item : kube::valueAt(list, "/items")) {
     const auto one = kube::jobsFrom({{"items", Json::array({item})}});
@@ -50,7 +50,7 @@ Result<std::map<std::string, OldRun>> runsIn(const kube::Cluster& cluster) {
 Status addJobSets(const kube::Cluster& cluster, const std::string& id, OldRun& run) {
   if (!run.ofJobSet) return {};
   MUSTER_TRY(const Json list,
-             kube::ask(cluster, {"get", kJobSets, fmt::format("--selector={}={}", kube::kRunLabel, id)}));
+             kube::askList(cluster, {"get", kJobSets, fmt::format("--selector={}={}", kube::kRunLabel, id)}));
   for (const kube::JobInfo& jobSet : kube::jobsFrom(list))
     run.objects.insert(run.objects.begin(), fmt::format("{}/{}", kJobSets, jobSet.name));
   return {};

@@ -96,7 +96,7 @@ void checkNodes(const std::vector<const kube::NodeInfo*>& nodes, const KubeOptio
 
 /// Quotas that leave less than one pod of GPUs.
 Status checkQuotas(const KubeOptions& o, size_t nodes, Checks& checks) {
-  MUSTER_TRY(const Json list, kube::ask(o.cluster, {"get", "resourcequotas"}));
+  MUSTER_TRY(const Json list, kube::askList(o.cluster, {"get", "resourcequotas"}));
   const std::string resource = "requests." + o.gpuResource;
   for (const Json& quota : kube::valueAt(list, "/items")) {
     const Json& hard = kube::valueAt(quota, "/status/hard");

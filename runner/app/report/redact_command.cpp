@@ -76,22 +76,22 @@ struct Collected {
   std::string sha256;
 };
 
-Result<Record> redacted(const Collected& collected, const Redaction& redaction) {
-  MUSTER_TRY(const Record record, soundRecordAt(collected.file));
+Result<Record> redacted(const Collected& collected, const Redaction& redaction, PredicateTime& call) {
+  MUSTER_TRY(const Record record, soundRecordAt(collected.file, call));
   MUSTER_CHECK_OK(checkUnchanged(record, collected.sha256, collected.file.path));
   return redaction.apply(record, record.fileSha256).context("redacting " + collected.file.path.string());
 }
 
 /// Whether a redacted record can be given away: it says the same as before under a name that a directory may
 /// have. `file`: of the record before.
-Status checkRedacted(const Record& record, const fs::path& file) {
+Status checkRedacted(const Record& record, const fs::path& file, PredicateTime& call) {
   if (!isPlainName(record.node))
     return Error{ErrorCode::kUsage, "its node's name cannot be that of a directory, also once redacted",
                  file.string()};
   const std::string step = "checking the redacted record of " + file.string();
   MUSTER_CHECK_OK(checkRecord(record).context(step));
   MUSTER_CHECK_OK(checkStages(record).context(step));
-  MUSTER_TRY(const std::string difference, unsoundness(record).context(step));
+  MUSTER_TRY(const std::string difference, unsoundness(record, call).context(step));
   if (difference.empty()) return {};
   return Error{
       ErrorCode::kUsage,
@@ -112,7 +112,8 @@ Status write(const Record& record, size_t number, const fs::path& folder, const 
 }
 
 /// The records, and all names that stand in any of them.
-Result<std::vector<Collected>> collect(const RedactOptions& options, Redaction& redaction) {
+Result<std::vector<Collected>> collect(const RedactOptions& options, Redaction& redaction,
+                                       PredicateTime& call) {
   std::vector<RecordFile> files;
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto found, recordFilesAt(given));
@@ -127,8 +128,8 @@ Result<std::vector<Collected>> collect(const RedactOptions& options, Redaction& 
   for (const std::string& word : options.words) redaction.addWord(word);
   MUSTER_CHECK_OK(redaction.name());
   for (const Collected& one : all) {  // nothing is written if one of them cannot be redacted
-    MUSTER_TRY(const Record record, redacted(one, redaction));
-    MUSTER_CHECK_OK(checkRedacted(record, one.file.path));
+    MUSTER_TRY(const Record record, redacted(one, redaction, call));
+    MUSTER_CHECK_OK(checkRedacted(record, one.file.path, call));
   }
   return all;
 }
@@ -139,7 +140,8 @@ Result<int> redactCommand(const RedactOptions& options) {
   MUSTER_CHECK_OK(checkMapPlace(options));
   Redaction redaction(rulesOf(options));
   MUSTER_CHECK_OK(takeMap(options.map, redaction));
-  MUSTER_TRY(const std::vector<Collected> files, collect(options, redaction));
+  PredicateTime call{PredicateTime::kOfCall};
+  MUSTER_TRY(const std::vector<Collected> files, collect(options, redaction, call));
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
   if (std::error_code error; !fs::is_empty(out, error) || error)
@@ -148,7 +150,7 @@ Result<int> redactCommand(const RedactOptions& options) {
   MUSTER_CHECK_OK(keepMap(options.map, redaction));
   std::set<std::string> nodes;
   for (size_t i = 0; i < files.size(); ++i) {
-    MUSTER_TRY(const Record record, redacted(files[i], redaction));
+    MUSTER_TRY(const Record record, redacted(files[i], redaction, call));
     MUSTER_CHECK_OK(write(record, i + 1, out, tree.templates));
     nodes.insert(record.node);
   }

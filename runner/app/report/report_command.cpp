@@ -67,9 +67,10 @@ Result<int> renderEach(const Format& format, const ReportOptions& options,
                        const std::function<Status(const std::string& node, std::string text)>& take) {
   int exitCode = kExitAccepted;
   std::set<std::string> nodes;
+  PredicateTime call{PredicateTime::kOfCall};
   for (const RecordFile& file : files) {
     MUSTER_TRY(const auto requirements, requirementsOf(options, file.path));
-    MUSTER_TRY(Record original, soundRecordAt(file));
+    MUSTER_TRY(Record original, soundRecordAt(file, call));
     const Record record = underRequirements(std::move(original), requirements);
     if (!nodes.insert(record.node).second && format.onePerNode)
       return Error{ErrorCode::kUsage,

@@ -103,8 +103,8 @@ Result<int> slurmWait(const slurm::RunStore& run) {
     if (unsure >= kUnsurePatience) {
       printError(
           fmt::format("muster: {}: no job of this run is pending or running, and there is no fleet report; "
-                      "check its logs/, then continue with `muster slurm resume`",
-                      run.folder().string()));
+                      "check its logs/, then continue with `muster slurm resume`{}",
+                      run.folder().string(), slurm::whyRefused(run.folder() / "fleet.exit")));
       return kExitIncomplete;
     }
     usleep(kLook);

@@ -29,6 +29,16 @@
 
 namespace muster {
 namespace fs = std::filesystem;
+
+double secondsOfChildren() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 namespace {
 
 /// The digest of a plugin's library, read once per process; empty where it cannot be read.
@@ -163,16 +173,6 @@ Result<std::vector<const Case*>> agreedRetries(const Stage& stage, std::vector<c
   for (const Case& c : stage.cases)
     if (agreed->count(c.id) > 0) cases.push_back(&c);
   return cases;
-}
-
-/// CPU time of children that have ended: of the predicates, as nothing else ends meanwhile.
-double secondsOfChildren() {
-  rusage usage{};
-  getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 Result<std::vector<PredicateAnswer>> answersTo(const std::string& predicate,

@@ -56,8 +56,12 @@ struct NodeConfig {
 struct PredicateTime {
   static constexpr double kOfRun = 20;     ///< CPU seconds
   static constexpr double kOfReader = 60;  ///< CPU seconds
+  static constexpr double kOfCall = 300;   ///< CPU seconds; of all records that one call judges again
   double left = kOfRun;
 };
+
+/// CPU time of the children that have ended, which evaluate Lua.
+double secondsOfChildren();
 
 /// What one node's run knows by now: from its inventory, and from the stages that ran.
 struct NodeProgress {

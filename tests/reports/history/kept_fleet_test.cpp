@@ -83,6 +83,10 @@ TEST_F(HistoryKeptFleet, IsRefusedWhenItIsTruncatedOrContradictsItself) {
   EXPECT_THAT(errorOf(with("\"node\":\"n1\"", "\"node\":\"../n1\"")), HasSubstr("is not a node name"));
   EXPECT_THAT(errorOf(with("\"finished\":9,", "")), HasSubstr("finished"));
   EXPECT_THAT(errorOf(with("\"nodes\":[{", "\"left\":[{")), HasSubstr("nodes"));
+  std::string twice = fleetText();
+  const size_t node = twice.find("{\"node\"");
+  twice.insert(node, twice.substr(node, twice.size() - 2 - node) + ",");
+  EXPECT_THAT(errorOf(twice), HasSubstr("names node n1 twice"));
   std::string none = fleetText();
   none.replace(none.find("\"nodes\":["), std::string::npos, "\"nodes\":[]}");
   EXPECT_THAT(errorOf(none), HasSubstr("names no node"));

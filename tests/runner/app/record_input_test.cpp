@@ -46,6 +46,48 @@ TEST(RecordInput, EvaluatesTheMostUsedPlanFirstAndNoMoreThanItsTimeAllows) {
   }
 }
 
+/// A record whose one limit is a Lua function that takes some tenths of a second.
+Record busyRecord() {
+  StageEvidence evidence;
+  evidence.ends.emplace_back();
+  evidence.ends.front().caseId = "gemm";
+  evidence.caseMetrics["gemm"] = {"compute.gemm_throughput"};
+  Expectation limit;
+  limit.metric = "compute.gemm_throughput";
+  limit.kind = CheckKind::kPredicate;
+  limit.predicate = "function(m) local x = 0 for i = 1, 5000000 do x = x + i end return true end";
+  limit.origin = "plan";
+  evidence.expectations.push_back(limit);
+  Record record;
+  record.inventory = {{"devices", Json::array()}};
+  StageRecord& stage = record.stages.emplace_back();
+  Measurement& measured = stage.measurements.emplace_back();
+  measured.metric = "compute.gemm_throughput";
+  measured.unit = "FLOP/s";
+  measured.caseId = "gemm";
+  measured.samples = {1};
+  stage.evidence = evidenceToJson(evidence);
+  return record;
+}
+
+TEST(RecordInput, BoundsTheLuaOfAllRecordsTogether) {
+  const Record record = busyRecord();
+  PredicateTime call{PredicateTime::kOfCall};
+  auto again = judgedAgain(record, "", {}, {}, call);
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ(again->accounting.of(Outcome::kPass), 1u);
+  const double one = PredicateTime::kOfCall - call.left;
+  EXPECT_GT(one, 0);
+  PredicateTime some{2.5 * one};
+  int judged = 0;
+  while (judged < 50 && (again = judgedAgain(record, "", {}, {}, some)).ok()) ++judged;
+  EXPECT_LT(judged, 10);
+  EXPECT_EQ(again.error().code, ErrorCode::kTimeout);
+  EXPECT_THAT(again.error().text(), HasSubstr("has 300 s of CPU time in all, and they are used up"));
+  const auto read = soundRecordAt(std::filesystem::path("n7/record.json"), some);
+  EXPECT_THAT(read.error().text(), HasSubstr("n7/record.json: not evaluated: Lua in the records"));
+}
+
 /// Every limit judges every device: a small record can ask for all memory, stage by stage.
 TEST(RecordInput, BoundsTheCheckResultsOfAllStagesTogether) {
   StageEvidence evidence;
@@ -74,7 +116,8 @@ TEST(RecordInput, BoundsTheCheckResultsOfAllStagesTogether) {
   record.inventory = {{"devices", Json::array()}};
   for (const int stages : {1, 20}) {
     record.stages.assign(static_cast<size_t>(stages), stage);
-    const auto again = judgedAgain(record, "", {}, {});
+    PredicateTime call{PredicateTime::kOfCall};
+    const auto again = judgedAgain(record, "", {}, {}, call);
     ASSERT_EQ(again.ok(), stages == 1) << again.error().text();
     if (!again.ok())
       EXPECT_THAT(again.error().text(), HasSubstr("take more than 256 MiB"));

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/kube/objects.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "tests/support/process.h"
 
 namespace muster::kube {
 namespace {
+
+using ::testing::HasSubstr;
 
 Json listOf(const std::string& item) {
   return *parseJson("{\"items\": [" + item + "]}");
@@ -103,6 +110,28 @@ TEST(Objects, TakesWhatIsOfAnotherTypeAsMissing) {
     "containerStatuses": [{"name": "muster", "state": {"terminated": {"exitCode": "0"}}}]}})"));
   EXPECT_EQ(pods.at(0).exitCode, -1);
   EXPECT_EQ(pods.at(0).node, "");
+}
+
+/// It would be an empty cluster, in which a resumed run meets pods that still run.
+TEST(Objects, TakesNoOtherAnswerForAnEmptyList) {
+  const testing::TempDir folder;
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  for (const std::string answer :
+       {"null", "[]", "{}", R"({"items": null})", R"({"items": "x"})",
+        R"({"kind": "Status", "status": "Failure", "message": "try again"})", R"({"items": []})"}) {
+    const auto program = folder.write("kubectl", "#!/bin/sh\ncat <<'X'\n" + answer + "\nX\n");
+    ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+    const bool list = answer == R"({"items": []})";
+    EXPECT_EQ(readNodes({}).ok(), list) << answer;
+    EXPECT_EQ(readJobs({}, "r").ok(), list) << answer;
+    const auto pods = readPods({}, "r");
+    ASSERT_EQ(pods.ok(), list) << answer;
+    if (list) continue;
+    EXPECT_THAT(pods.error().text(), HasSubstr("kubectl get pods --selector=muster.dev/run=r: answered"));
+    EXPECT_EQ(pods.error().text().find("try again") != answer.npos, answer.find("try again") != answer.npos);
+  }
+  setenv("PATH", path.c_str(), 1);
 }
 
 TEST(Objects, RemovesOnlyTaintsOfTheKeyAndOnlyIfTheyAreUnchanged) {

@@ -48,5 +48,18 @@ TEST(KubeRunStore, KeepsEachResultThatIsSetAside) {
   EXPECT_EQ(testing::readWhole(place.path() / "run/attempts/n1.1-3/record.json"), "record of third");
 }
 
+/// Whoever accepts the fleet reads the record: without it no node is accepted.
+TEST(KubeRunStore, DoesNotBelieveAResultWhoseRecordIsGone) {
+  const TempDir place;
+  Submission submission;
+  submission.nodes = {"n1"};
+  const auto run = RunStore::create(place.path() / "run", submission);
+  ASSERT_TRUE(run.ok()) << run.error().text();
+  ASSERT_TRUE(run->keep("n1", {"pod", 1, 0, ""}, "record").ok());
+  EXPECT_EQ(run->result("n1")->problem, "");
+  std::filesystem::remove(run->record("n1"));
+  EXPECT_EQ(run->result("n1")->problem, "records/n1/record.json is missing");
+}
+
 }  // namespace
 }  // namespace muster::kube

@@ -67,6 +67,18 @@ TEST(Scripts, TellTheRunItsTimeLimit) {
   }
 }
 
+/// A daemon or CI agent may have none: then every local user could rewrite exit codes.
+TEST(Scripts, WriteNothingThatOthersMayWrite) {
+  const std::string least = geteuid() == 0 ? "0022" : "0002";
+  for (const char* name : {"node.sbatch", "cluster.sbatch", "step.sh", "fleet.sbatch"})
+    for (const auto& [mask, kept] : {std::pair<std::string, std::string>{"000", least}, {"077", "0077"}}) {
+      const std::string text = script(sample(), name);
+      const std::string begin = text.substr(0, text.find("set -uo"));
+      EXPECT_EQ(runProcess({"bash", "-c", "umask " + mask + "\n" + begin + "umask"}).out, kept + "\n")
+          << name;
+    }
+}
+
 TEST(Scripts, AreSoundShellWhateverTheValuesAre) {
   Submission submission = sample();
   submission.clusterStages = true;

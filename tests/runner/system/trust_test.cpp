@@ -25,6 +25,7 @@
 #include <functional>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include "tests/support/process.h"
 
@@ -302,6 +303,28 @@ TEST(OwnFile, RefusesWhatAnotherUserPutThere) {
       EXPECT_EQ(content(target), "kept") << kind;
       EXPECT_FALSE(fs::exists(target.string() + ".new")) << kind;
     }
+  }
+}
+
+/// What anybody could have written says nothing; what a user's group may write is the user's choice.
+TEST(OwnFile, IsNotReadWhereOthersMayWriteToIt) {
+  const TempDir folder;
+  const fs::path file = folder.path() / "fleet.exit";
+  write(file, "0\n");
+  for (const auto& [user, mode, read] : {std::tuple{geteuid(), 0644, true},
+                                         {geteuid(), 0666, false},
+                                         {geteuid(), 0646, false},
+                                         {geteuid(), 0664, geteuid() != 0},
+                                         {kStranger, 0664, true},
+                                         {kStranger, 0666, false}}) {
+    if (user != geteuid() && geteuid() != 0) continue;  // only root can give it away
+    for (const fs::path& path : {folder.path(), file}) ASSERT_EQ(chown(path.c_str(), user, user), 0);
+    ASSERT_EQ(chmod(file.c_str(), static_cast<mode_t>(mode)), 0);
+    const auto text = readOwnFile(file, 64);
+    EXPECT_EQ(text.ok(), read) << user << " " << std::oct << mode;
+    if (text.ok()) continue;
+    EXPECT_THAT(text.error().text(), AllOf(HasSubstr("fleet.exit: refused: the file is writable by others"),
+                                           HasSubstr("remove it, or run chmod go-w on it")));
   }
 }
 

@@ -2,6 +2,7 @@
 // Whether the inventory of a record is what the rest of the run says of the node's devices.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@ namespace muster {
 std::vector<std::string> skuMismatches(const std::vector<DeviceFacts>& devices, const Profile* profile);
 
 /// In what the record's inventory differs from what the inventory stage measured, and the stored number of
-/// devices that do not match `profile` (nullptr: unknown SKU) from that of this inventory. Empty: in nothing.
-std::vector<std::string> inventoryDifferences(const Record& record, const Profile* profile);
+/// devices that do not match `ofProfile` (nullptr: unknown SKU; without it not compared) from that of this
+/// inventory. Empty: in nothing.
+std::vector<std::string> inventoryDifferences(const Record& record,
+                                              std::optional<const Profile*> ofProfile = {});
 
 /// Where the facts of another copy of the inventory differ from those of the record: "/devices/7 (record) is
 /// missing"; empty: nowhere. What is no object holds no facts.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the inventory of a record with the samples of its own stage and with the profile.
-#include "runner/app/attest/derived_inventory.h"
+#include "runner/app/input/derived_inventory.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "runner/app/node/node_inventory.h"
 #include "runner/core/text.h"
@@ -21,8 +22,9 @@ using Rows = std::multimap<std::string, std::string>;
 
 class InventoryComparison {
  public:
-  InventoryComparison(const StageRecord& stage, const NodeInventory& inventory, const Profile* profile)
-      : stage_(stage), devices_(inventory.devices()), profile_(profile) {}
+  InventoryComparison(const StageRecord& stage, const NodeInventory& inventory,
+                      std::optional<const Profile*> ofProfile)
+      : stage_(stage), devices_(inventory.devices()), ofProfile_(ofProfile) {}
 
   std::vector<std::string> compare() {
     Rows names, memory;
@@ -33,7 +35,7 @@ class InventoryComparison {
     compareNumber("env.device_count", devices_.size(), "lists", "devices");
     compareRows("env.device_name", names);
     compareRows("env.device_memory", memory);
-    compareMismatches();
+    if (ofProfile_) compareMismatches(*ofProfile_);
     return std::move(out_);
   }
 
@@ -78,15 +80,15 @@ class InventoryComparison {
   }
 
   /// The profile's `match` on these devices, as the run chose it.
-  void compareMismatches() {
-    const std::vector<std::string> problems = skuMismatches(devices_, profile_);
+  void compareMismatches(const Profile* profile) {
+    const std::vector<std::string> problems = skuMismatches(devices_, profile);
     const std::string first = problems.empty() ? "" : " (" + problems.front() + ")";
     compareNumber("env.sku_mismatches", problems.size(), "and profile give", "mismatches" + first);
   }
 
   const StageRecord& stage_;
   const std::vector<DeviceFacts> devices_;
-  const Profile* profile_;
+  const std::optional<const Profile*> ofProfile_;
   std::vector<std::string> out_;
 };
 
@@ -105,7 +107,7 @@ std::vector<std::string> skuMismatches(const std::vector<DeviceFacts>& devices, 
   return choice.ok() ? std::move(choice->problems) : std::vector<std::string>{choice.error().text()};
 }
 
-std::vector<std::string> inventoryDifferences(const Record& record, const Profile* profile) {
+std::vector<std::string> inventoryDifferences(const Record& record, std::optional<const Profile*> ofProfile) {
   const auto stage = std::find_if(record.stages.begin(), record.stages.end(),
                                   [](const StageRecord& s) { return s.name == kInventoryStage; });
   NodeInventory inventory;
@@ -116,7 +118,7 @@ std::vector<std::string> inventoryDifferences(const Record& record, const Profil
   const bool taken = stage->state == StageState::kRan &&
                      std::all_of(evidence->ends.begin(), evidence->ends.end(),
                                  [](const CaseEnd& end) { return end.state == CaseEnd::State::kOk; });
-  if (taken) return InventoryComparison(*stage, inventory, profile).compare();
+  if (taken) return InventoryComparison(*stage, inventory, ofProfile).compare();
   if (inventory.facts.is_null()) return {};
   return {fmt::format("stage {} failed, and the record's inventory lists devices", stage->name)};
 }
