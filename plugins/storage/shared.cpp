@@ -336,7 +336,7 @@ class SharedCase {
     for (int rank = 0; rank < site_.size; ++rank) {
       const std::string key = fmt::format("view/{}", rank);
       MUSTER_TRY(const std::string text, store_.get(key, kPatience));
-      Result<NodeView> view = readView(text, key);
+      Result<NodeView> view = readView(rank == site_.rank ? own : text, key);
       if (!view.ok()) return Error{ErrorCode::kPeer, quoted(view.error().text(), 300), key};
       nodes.push_back(*std::move(view));
     }

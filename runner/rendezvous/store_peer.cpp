@@ -92,9 +92,6 @@ bool StorePeer::takeRequest(StoreRequest& request, std::string& problem) {
   if (request.op == StoreOp::kWithdraw) return true;
   ++open_;
   const bool two = request.op == StoreOp::kTouch;
-  const bool isRank = local_ ? stream_.prefix() != kRankKeys && stream_.prefix() != kRunnerKeys
-                             : stream_.prefix() == kRankKeys;
-  if (request.op == StoreOp::kClear && isRank) problem = "ranks clear no keys";
   if (local_) {
     request.key.insert(0, stream_.prefix());
     if (two) request.value.insert(0, stream_.prefix());
@@ -104,6 +101,9 @@ bool StorePeer::takeRequest(StoreRequest& request, std::string& problem) {
   } else if (changes(request, kLeaderKeys)) {
     problem = "a key that only node 0 may change";
   }
+  if (request.op == StoreOp::kClear && changes(request, kRankKeys) &&
+      !(local_ && stream_.prefix() == kRankKeys))
+    problem = "keys of ranks, which only node 0's runner clears";
   return true;
 }
 

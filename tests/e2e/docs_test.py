@@ -85,7 +85,7 @@ case "$*" in
   "conditions": [{"type": "Ready", "status": "True"}]}}]}' ;;
 *" pods "*) echo '{"items": [{"metadata": {"name": "muster-n1"}, "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
   "reason": "Unschedulable", "message": "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}]}}]}' ;;
-*) echo '{}' ;;
+*) echo '{"items": []}' ;;
 esac
 """
 

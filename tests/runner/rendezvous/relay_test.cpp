@@ -148,9 +148,20 @@ TEST_F(Relay, LetsNoRankSpeakForThoseOfOtherNodes) {
     EXPECT_EQ(store->counts().taken, before + 4);
   }
   EXPECT_EQ(*liar->get("view/2", 0), "and its own");
-  // Clearing is for runners: whoever tries loses its connection.
+  // Only node 0's runner clears what ranks say: whoever tries loses its connection, whatever keys it may use.
   EXPECT_FALSE(liar->clear("view").ok());
   EXPECT_FALSE(leader->clear("view").ok());
+  for (const std::string prefix : {"", "r", "ranks/", "ranks/walk/v"}) {
+    StoreClientOptions options;
+    options.address = {"127.0.0.1", store->port()};
+    options.prefix = prefix;
+    options.key = storeKey(kToken, prefix);
+    StoreClient peer(options);
+    EXPECT_TRUE(peer.get(std::string("ranks/walk/view/2").substr(prefix.size()), 0).ok()) << prefix;
+    EXPECT_FALSE(peer.clear(std::string("ranks/walk/view/2").substr(prefix.size())).ok()) << prefix;
+    EXPECT_EQ(peer.set(std::string("ranks/walk/view/2").substr(prefix.size()), "forged").error().code,
+              ErrorCode::kPeer);
+  }
   EXPECT_EQ(*honest->get("view/2", 0), "and its own");
   EXPECT_EQ(*rank(*store, 0, "ranks/")->clear("walk/"), 1);
   EXPECT_TRUE(rank(*two, 5)->set("view/2", "anew").ok()) << "the round is over";
