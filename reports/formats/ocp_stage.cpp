@@ -10,22 +10,35 @@
 #include <tuple>
 
 #include "reports/formats/ocp_stream.h"
+#include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/record/findings/deviations.h"
 
 namespace muster {
 namespace {
 
+/// Bytes of the validators of one stage's texts. Each measurement has its own copy, and a record may hold
+/// many of both.
+constexpr size_t kMostValidatorBytes = 16u << 20;
+
 /// What the verdicts of one measurement have in common: metric, case, device and labels.
 using Subject = std::tuple<std::string, std::string, std::string, Labels>;
+
+struct TextValidators {
+  Json list = Json::array();
+  std::set<std::string> known = {};  ///< of the list
+  size_t bytes = 0;
+};
 
 /// What the writers of one step share.
 struct Step {
   OcpStream& stream;
   const StageRecord& stage;
   std::string id;
-  const std::set<std::string>& parts;                            ///< ids of the inventory's devices
-  std::map<Subject, std::vector<const Verdict*>> expected = {};  ///< verdicts with an expectation
+  const std::set<std::string>& parts;  ///< ids of the inventory's devices
+  std::map<Subject, TextValidators> validators = {};
+  size_t keptBytes = 0;       ///< of them
+  size_t validatorBytes = 0;  ///< in all measurements so far
   size_t series = 0;
 
   void add(double at, const char* kind, const Json& value) { stream.step(at, id, kind, value); }
@@ -100,6 +113,22 @@ Json textValidators(const Verdict& verdict) {
   return list;
 }
 
+/// Those of a requirement that other verdicts of the same subject (other ranks') have too stand there once.
+void addTextValidators(Step& step, const Verdict& verdict) {
+  if (!verdict.expectation) return;
+  const Json list = textValidators(verdict);
+  if (list.empty()) return;
+  TextValidators& all = step.validators[{verdict.metric, verdict.caseId, verdict.device, verdict.labels}];
+  for (const Json& one : list) {
+    std::string text = dumpJson(one);
+    if (step.keptBytes + text.size() > kMostValidatorBytes || all.known.contains(text)) continue;
+    step.keptBytes += text.size();
+    all.bytes += text.size();
+    all.known.insert(std::move(text));
+    all.list.push_back(one);
+  }
+}
+
 Json metadataOf(const Measurement& m) {
   return {{"case", m.caseId},     {"labels", Json(m.labels)}, {"rank", m.rank},
           {"attempt", m.attempt}, {"repeat", m.repeat},       {"direction", directionName(m.direction)}};
@@ -107,10 +136,11 @@ Json metadataOf(const Measurement& m) {
 
 void addText(Step& step, const Measurement& m) {
   Json value = {{"name", m.metric}, {"value", m.text}, {"metadata", metadataOf(m)}};
-  Json validators = Json::array();
-  for (const Verdict* verdict : step.expected[{m.metric, m.caseId, m.device, m.labels}])
-    for (const Json& one : textValidators(*verdict)) validators.push_back(one);
-  if (!validators.empty()) value["validators"] = validators;
+  const auto validators = step.validators.find({m.metric, m.caseId, m.device, m.labels});
+  if (validators != step.validators.end() && step.validatorBytes <= kMostValidatorBytes) {
+    value["validators"] = validators->second.list;
+    step.validatorBytes += validators->second.bytes;
+  }
   step.name(m.device, value);
   step.add(step.end(), "measurement", value);
 }
@@ -239,9 +269,7 @@ const char* statusOf(const StageRecord& stage) {
 void addOcpStage(OcpStream& stream, const Record& record, size_t index, const std::set<std::string>& parts) {
   const StageRecord& stage = record.stages[index];
   Step step{stream, stage, std::to_string(index), parts};
-  for (const Verdict& verdict : stage.verdicts)
-    if (verdict.expectation)
-      step.expected[{verdict.metric, verdict.caseId, verdict.device, verdict.labels}].push_back(&verdict);
+  for (const Verdict& verdict : stage.verdicts) addTextValidators(step, verdict);
   step.add(stage.started, "testStepStart", {{"name", stage.name}});
   for (const Measurement& m : stage.measurements) m.isText() ? addText(step, m) : addSamples(step, m);
   for (const TelemetrySeries& series : stage.telemetry) addReadings(step, series);

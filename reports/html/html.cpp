@@ -12,6 +12,7 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kMaxTemplateBytes = 4ull << 20;
+constexpr size_t kMostPageBytes = 64u << 20;  ///< real pages have up to some MB
 
 /// The files a report is made of.
 struct Template {
@@ -63,6 +64,20 @@ View pageView(const Record& record, const std::string& digest, const Template& p
   return page;
 }
 
+View boundedView(const Record& record, const std::string& digest, const Template& parts,
+                 const AcceptanceDocument& document) {
+  bool isCut = false;
+  View page;
+  {
+    const PageLimit limit(kMostPageBytes);
+    page = pageView(record, digest, parts, document);
+    isCut = limit.isReached();
+  }
+  page.text("page_cut",
+            isCut ? "This page is cut where a … stands or a list ends; record.json has all." : "");
+  return page;
+}
+
 }  // namespace
 
 Result<std::string> renderHtml(const Record& record, const std::string& digest,
@@ -74,7 +89,7 @@ Result<std::string> renderHtml(const Record& record, const std::string& digest,
     return Error{ErrorCode::kUnsupported, "the report template is damaged: " + page.error_message(),
                  (templates / "report" / "report.mustache").string()};
   page.set_custom_escape([](const std::string& text) { return escapeMarkup(text); });
-  std::string html = page.render(pageView(record, digest, *parts, document).data());
+  std::string html = page.render(boundedView(record, digest, *parts, document).data());
   if (!page.is_valid())
     return Error{ErrorCode::kInternal, "rendering the report: " + page.error_message(), templates.string()};
   return html;

@@ -2,6 +2,8 @@
 // The `muster` command. An exception that reaches here is a fault of Muster itself.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -43,8 +45,17 @@ int afterOutput(int code) {
 
 }  // namespace
 
+/// What this process and those that it starts write is never everybody's to change: a umask of 0 is nobody's
+/// decision. One that lets a group write is kept, but for root.
+void keepFilesOwn() {
+  const mode_t given = umask(S_IWGRP | S_IWOTH);
+  const bool shares = geteuid() != 0 && (given & S_IWOTH) != 0 && (given & S_IWGRP) == 0;
+  umask(given | S_IWOTH | (shares ? 0 : S_IWGRP));
+}
+
 int main(int argc, char** argv) {
   muster::takeToken();
+  keepFilesOwn();
   if (!holdStandardDescriptors()) return muster::kExitInternal;
   // A file that grows beyond `ulimit -f` is a failed write that is told, and not the end of the runner.
   std::signal(SIGXFSZ, SIG_IGN);

@@ -104,6 +104,9 @@ bool StorePeer::takeRequest(StoreRequest& request, std::string& problem) {
   if (request.op == StoreOp::kClear && changes(request, kRankKeys) &&
       !(local_ && stream_.prefix() == kRankKeys))
     problem = "keys of ranks, which only node 0's runner clears";
+  // Its cost grows with all keys there are.
+  if (request.op == StoreOp::kChanges && (!local_ || stream_.prefix().starts_with(kRankKeys)))
+    problem = "changes, which only node 0's runner asks for";
   return true;
 }
 

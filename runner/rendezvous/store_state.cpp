@@ -223,7 +223,8 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
       return;
     }
   wait(peer,
-       {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, std::move(ranks), false},
+       {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, std::move(ranks), false,
+        request.timeoutMs},
        out);
   if (barrier.here.empty()) return (void)drop(found);  // there was no room
   if (static_cast<int64_t>(barrier.here.size()) < barrier.count) return;
@@ -326,9 +327,10 @@ std::string StoreState::missingAt(const std::string& name) const {
                      join(missing, ", "), unnamed > 0 ? fmt::format(" and {} more", unnamed) : "");
 }
 
-void StoreState::giveUp(const std::string& name, std::vector<StoreReply>& out) {
-  Barrier& barrier = barriers_.at(name);
-  barrier.broken = missingAt(name);
+void StoreState::giveUp(const Wait& wait, std::vector<StoreReply>& out) {
+  Barrier& barrier = barriers_.at(wait.name);
+  barrier.broken = fmt::format("{}; rank {} gave up after {} s", missingAt(wait.name), wait.ranks.front(),
+                               static_cast<double>(wait.patienceMs) / 1000);
   std::set<StorePeerId> all;
   for (const auto& [rank, peer] : barrier.here) all.insert(peer);
   for (const StorePeerId peer : all) {
@@ -340,8 +342,8 @@ void StoreState::giveUp(const std::string& name, std::vector<StoreReply>& out) {
 void StoreState::proceed(double now, std::vector<StoreReply>& out) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const StorePeerId peer = deadlines_.begin()->second;
-    if (const Wait& wait = waits_.at(peer); wait.barrier) {
-      giveUp(std::string(wait.name), out);
+    if (const Wait wait = waits_.at(peer); wait.barrier) {
+      giveUp(wait, out);
     } else {
       endWait(peer);
       out.push_back({peer, StoreAnswer::kTimeout, nullptr, ""});

@@ -48,7 +48,8 @@ class StoreState : public StoreDesk {
     bool barrier = false;
     std::string name;
     std::vector<int64_t> ranks;
-    bool touch = false;  ///< the answer tells the version, too
+    bool touch = false;      ///< the answer tells the version, too
+    int64_t patienceMs = 0;  ///< how long it waits
     [[nodiscard]] size_t cost() const;
   };
   struct Barrier {
@@ -75,7 +76,7 @@ class StoreState : public StoreDesk {
   Share& shareOf(const std::string& key);
   Status room(const std::string& key, bool fresh, size_t more, size_t less = 0);
   std::map<std::string, Barrier>::iterator drop(std::map<std::string, Barrier>::iterator barrier);
-  void giveUp(const std::string& name, std::vector<StoreReply>& out);
+  void giveUp(const Wait& wait, std::vector<StoreReply>& out);
   [[nodiscard]] std::string missingAt(const std::string& name) const;
 
   StoreLimits limits_;

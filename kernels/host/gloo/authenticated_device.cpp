@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -41,7 +42,14 @@ class ProvenPair : public tcp::Pair {
 
   void handleReadWrite(int events) override {
     if (!proven_) readProof();  // a connection that was lost has nothing to read, and says so
-    if (proven_) Pair::handleReadWrite(events);
+    if (!proven_) return;
+    try {
+      Pair::handleReadWrite(events);
+    } catch (const std::exception&
+                 error) {  // of a header that no peer writes by itself: it would end this process
+      if (ex_ == nullptr)
+        signalException("rank " + std::to_string(rank_) + " sent what is no message: " + error.what());
+    }
   }
 
   void waitUntilConnected(std::unique_lock<std::mutex>& lock, bool useTimeout) override {

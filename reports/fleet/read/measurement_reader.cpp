@@ -345,7 +345,10 @@ void StageReader::noteDevice(Parts& parts) {
              return fact.device == bytes.device && fact.name == bytes.name && fact.value == bytes.value;
            });
   }
-  told_.insert(same ? fmt::format("{} {}", parts.metric, parts.device) : "otherwise");
+  if (same)
+    told_.insert(fmt::format("{} {}", parts.metric, parts.device));
+  else
+    toldOtherwise_ = true;
 }
 
 void StageReader::noteAsked(Parts& parts) {

@@ -50,6 +50,7 @@ void StageReader::begin(NodeSummary& node) {
   waivers_.begin(node);
   flakyAllowed_ = true;
   told_.clear();
+  toldOtherwise_ = false;
   measurements_ = verdicts_ = 0;
   samples_ = 0;
   unfolded_ = keyBytes_ = compared_ = 0;

@@ -40,7 +40,7 @@ class StageReader {
   /// Whether every flaky verdict's stage allows it.
   [[nodiscard]] bool flakyAllowed() const { return flakyAllowed_; }
   /// Whether the inventory's devices are those that Muster's own stage measured.
-  [[nodiscard]] bool measuredDevices() const { return told_.size() == 1 + 2 * listed_; }
+  [[nodiscard]] bool measuredDevices() const { return !toldOtherwise_ && told_.size() == 1 + 2 * listed_; }
   /// Puts the deviations in order and drops those beyond the bound.
   void finish();
 
@@ -196,6 +196,7 @@ class StageReader {
   FlatMap<bool> measured_;                   ///< by measuredId(), where the record says accepted
   size_t listed_ = 0;                        ///< devices of the inventory
   std::set<std::string> told_;               ///< what was measured as the inventory has it
+  bool toldOtherwise_ = false;               ///< something was measured that the inventory has otherwise
   FlatMap<bool> judged_;                     ///< index of the span, and below it that of the expectation
   std::set<std::string_view> fleetMetrics_;  ///< with an expectation that is relative to the fleet
   std::unordered_map<uint64_t, Span> comparable_;       ///< their measurements, by measurementId()

@@ -8,8 +8,38 @@ namespace muster {
 
 using Data = kainjow::mustache::data;
 
+namespace {
+
+constexpr size_t kEntryCost = 32;  // of a name and its markup
+constexpr size_t kViewCost = 64;
+
+thread_local PageLimit* limitOfPage = nullptr;
+
+}  // namespace
+
+PageLimit::PageLimit(size_t bytes) : left_(bytes) {
+  limitOfPage = this;
+}
+
+PageLimit::~PageLimit() {
+  limitOfPage = nullptr;
+}
+
+bool PageLimit::take(size_t bytes) {
+  const bool fits = bytes <= left_;
+  if (fits)
+    left_ -= bytes;
+  else
+    reached_ = true;
+  return fits;
+}
+
 View& View::text(const std::string& name, const std::string& value) {
-  data_[name] = value.empty() ? Data(false) : Data(value);
+  if (value.empty())
+    data_[name] = Data(false);
+  else
+    data_[name] =
+        limitOfPage == nullptr || limitOfPage->take(value.size() + kEntryCost) ? Data(value) : Data("…");
   return *this;
 }
 
@@ -25,7 +55,10 @@ View& View::flag(const std::string& name, bool value) {
 View& View::list(const std::string& name, std::vector<View> views) {
   kainjow::mustache::list items;
   items.reserve(views.size());
-  for (auto& view : views) items.push_back(std::move(view.data_));
+  for (auto& view : views) {
+    if (limitOfPage != nullptr && !limitOfPage->take(kViewCost)) break;
+    items.push_back(std::move(view.data_));
+  }
   data_[name] = Data(items);
   return flag("has_" + name, !items.empty());
 }

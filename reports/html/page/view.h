@@ -25,6 +25,24 @@ class View {
   kainjow::mustache::data data_;
 };
 
+/// Bounds what all views hold that this thread makes while it exists: a text that does not fit is an
+/// ellipsis, lists lose their last entries. Whatever counts a record multiplies, its page stays of a size.
+class PageLimit {
+ public:
+  explicit PageLimit(size_t bytes);
+  ~PageLimit();
+  PageLimit(const PageLimit&) = delete;
+  PageLimit& operator=(const PageLimit&) = delete;
+  /// Whether something did not fit.
+  [[nodiscard]] bool isReached() const { return reached_; }
+
+ private:
+  friend class View;
+  bool take(size_t bytes);
+  size_t left_;
+  bool reached_ = false;
+};
+
 /// A list of views made from each of `items`.
 template <typename Items, typename F>
 std::vector<View> viewsOf(const Items& items, F make) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A peer that is killed, stopped, missing or gone: an error for the others, never a hang.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -66,6 +68,43 @@ TEST(LostPeer, IsAnErrorForTheOthersWhenItIsStopped) {
   const auto words = loseTo(SIGSTOP, 1);
   expectLost(words[0], 0);
   EXPECT_EQ(words[1], "ended by signal 9");
+  expectLost(words[2], 2);
+}
+
+/// Writes a header for data that nobody waits for to all its peers, as if it were Gloo's own.
+void sendNonsense() {
+  const std::array<uint64_t, 6> header = {sizeof header, 1, 0xdead, 0, uint64_t{1} << 40, 0};
+  for (int fd = 3; fd < 1024; ++fd) {
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 && peer.ss_family != AF_UNIX) {
+      EXPECT_EQ(send(fd, header.data(), sizeof header, MSG_NOSIGNAL), sizeof header);
+    }
+  }
+}
+
+/// An exception on Gloo's own thread would end the process of whoever reads it, which would be blamed for
+/// that.
+TEST(LostPeer, EndsNobodyElseByWhatItSends) {
+  const auto words = runRanks(3, [](Rank& rank) -> std::string {
+    rank.spec.timeout = 10;
+    auto group = rank.join();
+    if (!group.ok()) return group.error().text();
+    if (const Status met = (*group)->barrier(); !met.ok()) return met.error().text();
+    if (rank.spec.rank != kVictim) {
+      const std::string problem = reduceForEver(rank, **group);
+      const Status told = rank.store.set("ended" + std::to_string(rank.spec.rank), "yes");
+      return told.ok() ? problem : told.error().text();
+    }
+    sendNonsense();
+    for (const char* other : {"ended0", "ended2"})
+      if (auto ended = rank.store.get(other, 30); !ended.ok()) return ended.error().text();
+    return "";
+  });
+  expectLost(words[0], 0);
+  // Of both, who waits for rank 1 just then.
+  EXPECT_NE((words[0] + words[2]).find("rank 1 sent what is no message"), std::string::npos)
+      << words[0] << words[2];
   expectLost(words[2], 2);
 }
 

@@ -462,6 +462,28 @@ TEST(Html, CutsAnInventoryOfManyPropertiesAndSaysSo) {
   EXPECT_EQ(inventory([](Json&) {}).find(" cut"), std::string::npos);
 }
 
+/// One rank's output stands under each of its findings.
+TEST(Html, StaysOfASizeWhateverARecordMultipliesAndSaysSo) {
+  Record record = sickRecord();
+  StageRecord& stage = record.stages.front();
+  stage.ranks.front().state = RankOutcome::kError;
+  stage.ranks.front().outputTail = std::string(4u << 20, 'x');
+  const Verdict verdict = record.stages.front().verdicts.front();
+  for (int i = 0; i < 300; ++i) {
+    stage.verdicts.push_back(verdict);
+    stage.verdicts.back().metric = fmt::format("env.f{}", i);
+    stage.verdicts.back().outcome = Outcome::kError;
+    stage.verdicts.back().rank = stage.ranks.front().rank;
+    stage.verdicts.back().device = stage.ranks.front().device;
+    stage.verdicts.back().detail = "no result";
+  }
+  const std::string html = render(record);
+  EXPECT_LT(html.size(), 100u << 20);
+  EXPECT_GT(html.size(), 8u << 20) << "nothing was multiplied";
+  EXPECT_NE(html.find("This page is cut where a … stands"), std::string::npos);
+  EXPECT_EQ(render(sickRecord()).find("This page is cut"), std::string::npos);
+}
+
 TelemetrySeries rising(const std::string& metric, const std::string& device) {
   TelemetrySeries series;
   series.metric = metric;

@@ -159,6 +159,7 @@ TEST_F(Relay, LetsNoRankSpeakForThoseOfOtherNodes) {
     StoreClient peer(options);
     EXPECT_TRUE(peer.get(std::string("ranks/walk/view/2").substr(prefix.size()), 0).ok()) << prefix;
     EXPECT_FALSE(peer.clear(std::string("ranks/walk/view/2").substr(prefix.size())).ok()) << prefix;
+    EXPECT_FALSE(peer.changes(std::string("ranks/walk/view/2").substr(prefix.size()), 0).ok()) << prefix;
     EXPECT_EQ(peer.set(std::string("ranks/walk/view/2").substr(prefix.size()), "forged").error().code,
               ErrorCode::kPeer);
   }

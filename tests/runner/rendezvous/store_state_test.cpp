@@ -142,7 +142,7 @@ TEST_F(StoreStateTest, TakesTheRanksOfANodeAtABarrierTogetherAndLetsOneOfThemGo)
   EXPECT_TRUE(come(2, 3, {4}, 0).empty());
   const auto broken = expire(1);
   ASSERT_EQ(broken.size(), 2u);
-  EXPECT_EQ(broken[0].text, "4 of 5 ranks came, missing: 1");
+  EXPECT_EQ(broken[0].text, "4 of 5 ranks came, missing: 1; rank 0 gave up after 1 s");
 
   ask(9, StoreOp::kClear, "b");
   EXPECT_TRUE(come(1, 0, {1, 2}, 2).empty());
@@ -190,11 +190,11 @@ TEST_F(StoreStateTest, NamesTheSameMissingRanksToAllThatWaitAndToThoseWhoComeLat
   ASSERT_EQ(replies.size(), 2u) << "the first deadline ends the barrier for all";
   for (const StoreReply& reply : replies) {
     EXPECT_EQ(reply.answer, StoreAnswer::kTimeout);
-    EXPECT_EQ(reply.text, "2 of 4 ranks came, missing: 1, 3");
+    EXPECT_EQ(reply.text, "2 of 4 ranks came, missing: 1, 3; rank 0 gave up after 2 s");
   }
   const auto late = barrier(3, 1, 4, 3, 60);
   ASSERT_EQ(late.size(), 1u);
-  EXPECT_EQ(late[0].text, "2 of 4 ranks came, missing: 1, 3");
+  EXPECT_EQ(late[0].text, "2 of 4 ranks came, missing: 1, 3; rank 0 gave up after 2 s");
   EXPECT_TRUE(std::isinf(state.nextDeadline()));
   ask(4, StoreOp::kClear, "b");
   EXPECT_TRUE(barrier(1, 0, 4, 4, 2).empty()) << "cleared, the name is free again";
