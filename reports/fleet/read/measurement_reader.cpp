@@ -292,7 +292,9 @@ uint64_t StageReader::measuredId(std::string_view metric, std::string_view caseI
 
 bool StageReader::lacksMeasurements(const dom::object& evidence) {
   requireUniqueKeys(evidence, failures_);
-  if (measured_.size() == 0) return true;
+  dom::array ends;
+  if (evidence.at_key("ends").get(ends) != simdjson::SUCCESS) return false;  // says nothing of its cases
+  if (measured_.size() == 0 || ends.size() == 0) return true;
   std::set<std::string_view> limited;
   for (const Asked& asked : asked_)
     if (asked.counts) limited.insert(asked.metric);
@@ -305,8 +307,6 @@ bool StageReader::lacksMeasurements(const dom::object& evidence) {
         for (const dom::element item : list)
           if (std::string_view metric; item.get(metric) == simdjson::SUCCESS && limited.contains(metric))
             (leaderMetrics_.contains(std::string(metric)) ? dueOfLeader : due)[caseId].push_back(metric);
-  dom::array ends;
-  if (evidence.at_key("ends").get(ends) != simdjson::SUCCESS || ends.size() == 0) return true;
   std::set<uint64_t> seen;
   for (const dom::element end : ends) {
     std::string_view caseId, state;

@@ -39,8 +39,10 @@ class StageReader {
   [[nodiscard]] const Accounting& counted() const { return counted_; }
   /// Whether every flaky verdict's stage allows it.
   [[nodiscard]] bool flakyAllowed() const { return flakyAllowed_; }
-  /// Whether the inventory's devices are those that Muster's own stage measured.
-  [[nodiscard]] bool measuredDevices() const { return !toldOtherwise_ && told_.size() == 1 + 2 * listed_; }
+  /// Whether the inventory's devices are those that Muster's own stage measured, where it tells of any.
+  [[nodiscard]] bool measuredDevices() const {
+    return !toldOtherwise_ && (told_.empty() || told_.size() == 1 + 2 * listed_);
+  }
   /// Puts the deviations in order and drops those beyond the bound.
   void finish();
 
