@@ -3,6 +3,7 @@
 // a record says of libraries that the environment brings in.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -59,6 +60,28 @@ class Output : public ::testing::Test {
   TempDir dir_;
   std::string plan_;
 };
+
+/// What everybody may write to is nobody's run. A group may share one that is not root's.
+TEST_F(Output, IsNeverEverybodysWhateverTheUmask) {
+  const std::vector<std::pair<std::string, mode_t>> cases = {
+      {"000", 0755}, {"022", 0755}, {"027", 0750}, {"077", 0700}, {"002", geteuid() == 0 ? 0755 : 0775}};
+  for (const auto& [mask, expected] : cases) {
+    TempDir dir;
+    const auto run =
+        runProcess({"bash", "-c", "umask " + mask + "; exec \"$0\" \"$@\"",
+                    (distDir() / "bin" / "muster").string(), "run", plan("node-quick.toml"), "--simulate",
+                    scenario("h100x8-healthy"), "--out", (dir.path() / "run").string()});
+    ASSERT_EQ(run.exitCode, 0) << run.out << run.err;
+    for (const auto& entry : fs::recursive_directory_iterator(dir.path())) {
+      struct stat info {};
+      ASSERT_EQ(lstat(entry.path().c_str(), &info), 0);
+      EXPECT_EQ(info.st_mode & 0777 & ~expected, 0u) << entry.path() << " with umask " << mask;
+      if (entry.path().filename() == "run") {
+        EXPECT_EQ(info.st_mode & 0777, expected) << mask;
+      }
+    }
+  }
+}
 
 /// A record, a plan and a profile that hold terminal escapes wherever they hold text, and are refused for it
 /// or for what else is wrong with them.
