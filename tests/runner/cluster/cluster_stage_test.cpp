@@ -44,13 +44,18 @@ TEST(ClusterStage, LeavesNoKeysOfItsRanksAndParts) {
   client.address = nodes.first().storeAddress();
   client.key = storeKey(nodes.first().options().token, "");
   StoreClient all(client);
-  EXPECT_TRUE(all.changes("ranks/", 0)->entries.empty());
-  for (const char* start : {"muster/q/", "muster/node-0/q/"}) {
-    const StoreChanges left = all.changes(start, 0).value();
-    EXPECT_FALSE(left.entries.empty());
-    for (const auto& [key, value] : left.entries)
-      EXPECT_THAT(key, ::testing::AnyOf(::testing::EndsWith("/decision"), ::testing::EndsWith("/read")));
-  }
+  const auto isThere = [&](const std::string& key) { return all.get(key, 0).ok(); };
+  EXPECT_TRUE(isThere("muster/node-0/q/walk2/leave/decision"));
+  EXPECT_TRUE(isThere("muster/q/walk2/leave/read"));
+  for (int stage = 0; stage < 3; ++stage)
+    for (int node = 0; node < 3; ++node) {
+      for (int key = 0; key < 10; ++key)
+        EXPECT_FALSE(isThere(fmt::format("ranks/walk{}/1/0/{}/{}", stage, node, key)));
+      for (const char* question : {"enter", "1/0/end", "leave"}) {
+        EXPECT_FALSE(isThere(fmt::format("muster/q/walk{}/{}/answer/{}", stage, question, node)));
+        EXPECT_FALSE(isThere(fmt::format("muster/node-0/q/walk{}/{}/part/{}", stage, question, node)));
+      }
+    }
 }
 
 TEST(ClusterStage, NumbersRanksOverNodesOfDifferentSizes) {
