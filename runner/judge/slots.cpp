@@ -218,7 +218,7 @@ class Lister {
     }
     const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
     const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
-    if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
+    if (!declares || !canCarryOnRank(caseRank, e.where)) return false;
     if (!isPlans(e) && measuredOtherwise(e, caseRank)) return false;
     if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     // A case that ended in error or was skipped has its own verdict; its missing measurements get none.
@@ -250,7 +250,7 @@ class Lister {
     if (found || !isPlans(e)) return true;
     const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
     const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
-    if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
+    if (!declares || !canCarryOnRank(caseRank, e.where)) return false;
     if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     if (caseRank.endedWell()) addMissing(e, caseRank, "");
     return true;
@@ -261,7 +261,7 @@ class Lister {
   /// the case, it is missing here.
   bool measuredOtherwise(const Expectation& e, const CaseRank& caseRank) const {
     if (occurred_.count(caseRank.caseId) > 0) return false;
-    const Labels known = knownLabels(caseRank);
+    const Labels& known = labelsOf(caseRank);
     return std::any_of(caseRank.groups.begin(), caseRank.groups.end(), [&](const Group* group) {
       if (group->metric != e.metric) return false;
       return std::all_of(e.where.begin(), e.where.end(), [&](const auto& label) {
@@ -301,11 +301,19 @@ class Lister {
     }
   }
 
-  [[nodiscard]] Labels knownLabels(const CaseRank& caseRank) const {
+  /// Not copied: there is one for each expectation and rank.
+  [[nodiscard]] const Labels& labelsOf(const CaseRank& caseRank) const {
+    static const Labels none;
     const auto known = evidence_.caseLabels.find(caseRank.caseId);
-    Labels labels = known == evidence_.caseLabels.end() ? Labels{} : known->second;
-    if (!caseRank.device.empty()) labels["device"] = caseRank.device;
-    return labels;
+    return known == evidence_.caseLabels.end() ? none : known->second;
+  }
+
+  [[nodiscard]] bool canCarryOnRank(const CaseRank& caseRank, Labels where) const {
+    const auto device = where.find("device");
+    if (caseRank.device.empty() || device == where.end()) return canCarry(labelsOf(caseRank), where);
+    if (device->second != caseRank.device) return false;
+    where.erase(device);
+    return canCarry(labelsOf(caseRank), where);
   }
 
   void listUnjudged() {

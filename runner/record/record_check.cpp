@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 
 #include "runner/core/clock.h"
 #include "runner/core/shell.h"
@@ -123,19 +124,22 @@ bool isUnderWaivers(const Verdict& verdict, const std::string& stage, const std:
   });
 }
 
-bool dropsWarn(const StageRecord& stage, const std::string& metric) {
+/// The metrics whose drop only warns.
+std::set<std::string> warnedDrops(const StageRecord& stage) {
+  std::set<std::string> metrics;
   const auto list = stage.evidence.is_object() ? stage.evidence.find("expectations") : stage.evidence.end();
-  if (list == stage.evidence.end() || !list->is_array()) return false;
-  return std::any_of(list->begin(), list->end(), [&](const Json& item) {
-    const auto read = expectationFromJson(item, "expectation");
-    return read.ok() && read->metric == metric && read->kind == CheckKind::kDropMax &&
-           read->severity == Severity::kWarn;
-  });
+  if (list == stage.evidence.end() || !list->is_array()) return metrics;
+  for (const Json& item : *list)
+    if (const auto read = expectationFromJson(item, "expectation");
+        read.ok() && read->kind == CheckKind::kDropMax && read->severity == Severity::kWarn)
+      metrics.insert(read->metric);
+  return metrics;
 }
 
 /// Every outcome must be one that its figures, its expectation and its stage's state allow.
 Status checkVerdicts(const Record& record) {
-  for (const StageRecord& stage : record.stages)
+  for (const StageRecord& stage : record.stages) {
+    const std::set<std::string> warned = warnedDrops(stage);
     for (const Verdict& verdict : stage.verdicts) {
       VerdictClaim claim;
       claim.outcome = verdict.outcome;
@@ -151,13 +155,14 @@ Status checkVerdicts(const Record& record) {
         claim.tolerance = verdict.expectation->tolerance;
       }
       const bool warns = verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky;
-      claim.dropsWarn = warns && dropsWarn(stage, verdict.metric);
+      claim.dropsWarn = warns && warned.contains(verdict.metric);
       claim.underWaivers =
           verdict.outcome == Outcome::kWaived && isUnderWaivers(verdict, stage.name, record.waivers);
       if (const std::string why = contradictionIn(claim); !why.empty())
         return contradiction(fmt::format("{} {} of stage {}: {}", printable(verdict.metric, 80),
                                          printable(verdict.device, 40), printable(stage.name, 80), why));
     }
+  }
   return {};
 }
 

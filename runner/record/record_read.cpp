@@ -29,6 +29,7 @@ constexpr uint64_t kSeriesBytes = 4'800;
 /// Names are shared by thousands of rows here, and by all points of a history.
 constexpr size_t kMostNameBytes = 1'000;
 constexpr size_t kMostPathBytes = 4'096;
+constexpr size_t kMostIncludes = 256;        ///< each is looked for in the whole text
 constexpr size_t kMostTextBytes = 1u << 20;  ///< of a plan or profile
 constexpr size_t kMostExpectations = 1'000;  ///< of one stage; a real one of eight GPUs has 50
 
@@ -157,6 +158,10 @@ Result<SourceRecord> sourceFromJson(const Json& json, const std::string& path) {
   readName(r, "text", source.text, kMostTextBytes);
   r.optional("includes", source.includes);
   MUSTER_CHECK_OK(r.status());
+  if (source.includes.size() > kMostIncludes)
+    return Error{ErrorCode::kProtocol,
+                 fmt::format("names {} files; at most {} are read", source.includes.size(), kMostIncludes),
+                 path + ".includes"};
   for (const auto& [file, sha256] : source.includes)
     if (source.text.find(file + " " + sha256 + "\n") == std::string::npos)
       return Error{ErrorCode::kProtocol, printable(file, 80) + " is not part of the text with this SHA-256",

@@ -61,8 +61,9 @@ class StageSamples {
   std::vector<double> of(const StageRecord& stage, const Verdict& verdict);
 
  private:
-  /// By metric, case and device.
-  using Index = std::map<std::tuple<std::string, std::string, std::string>, std::vector<const Measurement*>>;
+  /// By metric, case, device and rank, and again with rank -1: all of them.
+  using Key = std::tuple<std::string, std::string, std::string, int>;
+  using Index = std::map<Key, std::vector<const Measurement*>>;
   std::map<const StageRecord*, Index> stages_;
 };
 

@@ -273,8 +273,9 @@ std::set<const StageRecord*> stagesStoppedByFailure(const Record& record) {
   std::set<const StageRecord*> stopped;
   std::set<std::string> failed;  // names of stages that did not pass, or were stopped
   for (const StageRecord& stage : record.stages) {
+    const std::set<std::string> needs(stage.needs.begin(), stage.needs.end());
     const bool isStopped = stage.state == StageState::kSkipped &&
-                           std::any_of(stage.needs.begin(), stage.needs.end(), [&](const std::string& need) {
+                           std::any_of(needs.begin(), needs.end(), [&](const std::string& need) {
                              return failed.count(need) > 0 && stage.reason.find(need) != std::string::npos;
                            });
     if (isStopped) stopped.insert(&stage);
