@@ -98,6 +98,18 @@ TEST(RecordRead, RefusesEveryKeyOfAWrongType) {
   }
 }
 
+/// Each is looked for in the whole text.
+TEST(RecordRead, RefusesMoreIncludedFilesThanAPlanHas) {
+  Json json = toJson(healthyRecord());
+  const std::string sha256(64, 'a');
+  json["plan"]["includes"] = Json::object();
+  for (int i = 0; i < 257; ++i) {
+    json["plan"]["includes"][std::to_string(i)] = sha256;
+    json["plan"]["text"] = json["plan"]["text"].get<std::string>() + std::to_string(i) + " " + sha256 + "\n";
+  }
+  expectRefused(json, "plan.includes", "names 257 files; at most 256 are read");
+}
+
 TEST(RecordRead, RefusesAnotherSchema) {
   Json json = sickJson();
   json["schema"] = 1;
