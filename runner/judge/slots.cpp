@@ -43,25 +43,10 @@ bool isPlans(const Expectation& e) {
   return e.origin != "standing" && e.origin != "condition" && !e.origin.starts_with("profile");
 }
 
-/// Whether the value of a known label, which may be a list, allows another.
-bool allows(const std::string& known, const std::string& wanted) {
-  if (known == wanted) return true;
-  if (known.find(wanted) == std::string::npos) return false;
-  const auto items = split(known, ',');
-  return std::find(items.begin(), items.end(), wanted) != items.end();
-}
-
 class Lister {
  public:
   explicit Lister(const EvidenceIndex& index) : index_(index), evidence_(index.evidence()) {
-    for (const auto& group : index.groups()) byMetric_[group->metric].groups.push_back(group.get());
-    for (const auto& [caseId, metrics] : evidence_.caseMetrics)
-      for (const auto& metric : metrics) byMetric_[metric].declaring.push_back(numberOf(caseId));
-    for (size_t place = 0; place < index.caseRanks().size(); ++place) {
-      const CaseRank& caseRank = *index.caseRanks()[place];
-      caseOf_.push_back(numberOf(caseRank.caseId));
-      for (const Group* group : caseRank.groups) byMetric_[group->metric].byRank[place].push_back(group);
-    }
+    for (const auto& group : index.groups()) byMetric_[group->metric].push_back(group.get());
   }
 
   std::vector<Slot> list() {
@@ -83,31 +68,6 @@ class Lister {
   }
 
  private:
-  /// What the stage knows of one metric. Each expectation goes through its own metric's alone.
-  struct OfMetric {
-    std::vector<const Group*> groups;
-    std::map<size_t, std::vector<const Group*>> byRank;  ///< by the place of their case rank
-    std::vector<size_t> declaring;                       ///< numbers of the cases that may report it
-  };
-
-  /// What an expectation asks of one case on one rank.
-  struct Question {
-    const Expectation& e;
-    const CaseRank& caseRank;
-    const Labels& known;                      ///< of the case
-    const std::vector<const Group*>& groups;  ///< of the metric
-    bool carries;  ///< the case may report the metric with all labels but the device
-  };
-
-  size_t numberOf(const std::string& caseId) {
-    static const Labels none;
-    const auto [at, fresh] = numbers_.try_emplace(caseId, labels_.size());
-    if (!fresh) return at->second;
-    const auto known = evidence_.caseLabels.find(caseId);
-    labels_.push_back(known == evidence_.caseLabels.end() ? &none : &known->second);
-    return at->second;
-  }
-
   void add(Slot slot) {
     if (slot.caseRank != nullptr) spoken_.insert(slot.caseRank);
     bytes_ += verdictBytes(slot);
@@ -191,8 +151,10 @@ class Lister {
   }
 
   void listExpectation(const Expectation& e) {
-    const OfMetric& metric = byMetric_[e.metric];
-    if (metric.groups.empty() && metric.declaring.empty()) {
+    const bool declared = std::any_of(evidence_.caseMetrics.begin(), evidence_.caseMetrics.end(),
+                                      [&](const auto& entry) { return entry.second.count(e.metric) > 0; });
+    const auto measured = byMetric_.find(e.metric);
+    if (!declared && measured == byMetric_.end()) {
       if (isPlans(e))
         add({.expectation = &e,
              .fixed = Outcome::kError,
@@ -206,8 +168,15 @@ class Lister {
                   .detail = fmt::format("the expectation \"{}\" cannot be judged: {}", e.text(), fault)});
     }
     const size_t before = slots_.size();
-    const bool wanted = listOnCases(e, metric);
-    if (bytes_ > kMostVerdictBytes) return;  // nothing of this is kept
+    bool wanted = false;
+    occurred_.clear();
+    if (measured != byMetric_.end())
+      for (const Group* group : measured->second)
+        if (labelsMatch(group->labels, e.where)) occurred_.insert(group->caseId);
+    for (const auto& caseRank : index_.caseRanks()) {
+      if (bytes_ > kMostVerdictBytes) return;  // nothing of this is kept
+      wanted |= listOnCase(e, *caseRank);
+    }
     if (slots_.size() > before || wanted) return;
     if (isOfOtherGroup(e, evidence_))
       ofOtherGroups_.insert(e.metric);
@@ -227,41 +196,17 @@ class Lister {
   }
 
   void cover(const Expectation& e) {
-    for (const Group* group : byMetric_[e.metric].groups)
+    for (const Group* group : byMetric_[e.metric])
       if (labelsMatch(group->labels, e.where)) covered_.insert(group);
   }
 
-  /// Lists what `e` asks of all cases. True when it asks anything.
-  bool listOnCases(const Expectation& e, const OfMetric& metric) {
-    static const std::vector<const Group*> none;
-    occurred_.clear();
-    for (const Group* group : metric.groups)
-      if (labelsMatch(group->labels, e.where)) occurred_.insert(group->caseId);
-    Labels where = e.where;
-    where.erase("device");
-    std::vector<bool> carries(labels_.size());  // looked up once, not for each rank
-    for (const size_t number : metric.declaring) carries[number] = canCarry(*labels_[number], where);
-    ofLeader_ = evidence_.leaderMetrics.count(e.metric) > 0;
-    bool wanted = false;
-    auto measured = metric.byRank.begin();
-    for (size_t place = 0; place < caseOf_.size() && bytes_ <= kMostVerdictBytes; ++place) {
-      const bool measures = measured != metric.byRank.end() && measured->first == place;
-      const auto& groups = measures ? (measured++)->second : none;
-      const size_t number = caseOf_[place];
-      if (measures || carries[number])
-        wanted |= listOnCase({e, *index_.caseRanks()[place], *labels_[number], groups, carries[number]});
-    }
-    return wanted;
-  }
-
-  /// Lists what is asked of one case on one rank. True when it is anything.
-  bool listOnCase(const Question& ask) {
-    const auto& [e, caseRank, known, groups, carries] = ask;
-    if (e.kind == CheckKind::kDropMax) return listDrops(ask);
+  /// Lists what `e` asks of one case on one rank. True when it asks anything.
+  bool listOnCase(const Expectation& e, const CaseRank& caseRank) {
+    if (e.kind == CheckKind::kDropMax) return listDrops(e, caseRank);
     bool found = false;
     std::set<std::string> devices;
-    for (const Group* group : groups) {
-      if (!labelsMatch(group->labels, e.where)) continue;
+    for (const Group* group : caseRank.groups) {
+      if (group->metric != e.metric || !labelsMatch(group->labels, e.where)) continue;
       found = true;
       devices.insert(group->device);
       covered_.insert(group);
@@ -271,18 +216,22 @@ class Lister {
       if (caseRank.device.empty()) listMissingDevices(e, caseRank, devices);
       return true;
     }
-    if (!carries || !carriesDevice(ask) || (!isPlans(e) && measuredOtherwise(ask))) return false;
-    addMissingOfCase(ask);
+    const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
+    const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
+    if (!declares || !canCarryOnRank(caseRank, e.where)) return false;
+    if (!isPlans(e) && measuredOtherwise(e, caseRank)) return false;
+    if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
+    // A case that ended in error or was skipped has its own verdict; its missing measurements get none.
+    if (caseRank.endedWell()) addMissing(e, caseRank, "");
     return true;
   }
 
   /// A drop is judged where there are samples enough to see one; the plan's own expectation must find some.
-  bool listDrops(const Question& ask) {
-    const auto& [e, caseRank, known, groups, carries] = ask;
+  bool listDrops(const Expectation& e, const CaseRank& caseRank) {
     bool found = false;
-    for (const Group* group : groups) {
+    for (const Group* group : caseRank.groups) {
       // Whoever declared the limit declared the series too.
-      if (group->series == Series::kNone && e.origin == "standing") {
+      if (group->metric == e.metric && group->series == Series::kNone && e.origin == "standing") {
         add({.caseRank = &caseRank,
              .group = group,
              .expectation = &e,
@@ -299,34 +248,25 @@ class Lister {
       add({.caseRank = &caseRank, .group = group, .expectation = &e});
     }
     if (found || !isPlans(e)) return true;
-    if (!carries || !carriesDevice(ask)) return false;
-    addMissingOfCase(ask);
+    const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
+    const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
+    if (!declares || !canCarryOnRank(caseRank, e.where)) return false;
+    if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
+    if (caseRank.endedWell()) addMissing(e, caseRank, "");
     return true;
   }
 
-  /// A case that ended in error or was skipped has its own verdict; its missing measurements get none.
-  void addMissingOfCase(const Question& ask) {
-    if ((ask.caseRank.rank == 0 || !ofLeader_) && ask.caseRank.endedWell())
-      addMissing(ask.e, ask.caseRank, "");
-  }
-
-  static bool carriesDevice(const Question& ask) {
-    const auto device = ask.e.where.find("device");
-    if (device == ask.e.where.end()) return true;
-    const std::string& own = ask.caseRank.device;
-    return own.empty() ? canCarry(ask.known, {*device}) : allows(own, device->second);
-  }
-
-  /// Whether a rank measured the metric with all labels that are asked for, and other values of those that
-  /// only the case itself decides: what the expectation is about did not occur. If it occurred on another
-  /// rank of the case, it is missing here.
-  bool measuredOtherwise(const Question& ask) const {
-    if (occurred_.count(ask.caseRank.caseId) > 0) return false;
-    return std::any_of(ask.groups.begin(), ask.groups.end(), [&](const Group* group) {
-      return std::all_of(ask.e.where.begin(), ask.e.where.end(), [&](const auto& label) {
+  /// Whether `caseRank` measured the metric of `e` with all labels that `e` names, and other values of those
+  /// that only the case itself decides: what `e` is about did not occur. If it occurred on another rank of
+  /// the case, it is missing here.
+  bool measuredOtherwise(const Expectation& e, const CaseRank& caseRank) const {
+    if (occurred_.count(caseRank.caseId) > 0) return false;
+    const Labels& known = labelsOf(caseRank);
+    return std::any_of(caseRank.groups.begin(), caseRank.groups.end(), [&](const Group* group) {
+      if (group->metric != e.metric) return false;
+      return std::all_of(e.where.begin(), e.where.end(), [&](const auto& label) {
         const auto own = group->labels.find(label.first);
-        return own != group->labels.end() &&
-               (own->second == label.second || !determined(ask.known, label.first));
+        return own != group->labels.end() && (own->second == label.second || !determined(known, label.first));
       });
     });
   }
@@ -359,6 +299,21 @@ class Lister {
       if (bytes_ > kMostVerdictBytes) return;
       if (reported.count(device) == 0) addMissing(e, caseRank, device);
     }
+  }
+
+  /// Not copied: there is one for each expectation and rank.
+  [[nodiscard]] const Labels& labelsOf(const CaseRank& caseRank) const {
+    static const Labels none;
+    const auto known = evidence_.caseLabels.find(caseRank.caseId);
+    return known == evidence_.caseLabels.end() ? none : known->second;
+  }
+
+  [[nodiscard]] bool canCarryOnRank(const CaseRank& caseRank, Labels where) const {
+    const auto device = where.find("device");
+    if (caseRank.device.empty() || device == where.end()) return canCarry(labelsOf(caseRank), where);
+    if (device->second != caseRank.device) return false;
+    where.erase(device);
+    return canCarry(labelsOf(caseRank), where);
   }
 
   void listUnjudged() {
@@ -394,11 +349,7 @@ class Lister {
 
   const EvidenceIndex& index_;
   const StageEvidence& evidence_;
-  std::map<std::string_view, size_t> numbers_;  ///< of the cases
-  std::vector<const Labels*> labels_;           ///< known ones, by the number of the case
-  std::vector<size_t> caseOf_;                  ///< by the place of the case rank
-  std::map<std::string_view, OfMetric> byMetric_;
-  bool ofLeader_ = false;                ///< rank 0 alone measures what the expectation is about
+  std::map<std::string, std::vector<const Group*>> byMetric_;
   std::set<std::string_view> occurred_;  ///< cases that measured, on any rank, what the expectation is about
   std::vector<Slot> slots_;
   size_t bytes_ = 0;  ///< of the verdicts
@@ -418,7 +369,9 @@ bool canCarry(const Labels& known, const Labels& where) {
   return std::all_of(where.begin(), where.end(), [&](const auto& wanted) {
     auto own = known.find(wanted.first);
     if (own == known.end()) own = known.find(wanted.first + "s");
-    return own == known.end() || allows(own->second, wanted.second);
+    if (own == known.end() || own->second == wanted.second) return true;
+    const auto items = split(own->second, ',');
+    return std::find(items.begin(), items.end(), wanted.second) != items.end();
   });
 }
 

@@ -300,16 +300,13 @@ bool StageReader::lacksMeasurements(const dom::object& evidence) {
     if (asked.counts) limited.insert(asked.metric);
   dom::object caseMetrics;
   // By case: what each rank measures, and what rank 0 alone does for all.
-  std::map<std::string_view, std::set<std::string_view>> due, dueOfLeader;
-  std::set<std::string_view> cases;
+  std::map<std::string_view, std::vector<std::string_view>> due, dueOfLeader;
   if (evidence.at_key("case_metrics").get(caseMetrics) == simdjson::SUCCESS)
-    for (const auto& [caseId, metrics] : caseMetrics) {
-      cases.insert(caseId);
+    for (const auto& [caseId, metrics] : caseMetrics)
       if (dom::array list; metrics.get(list) == simdjson::SUCCESS)
         for (const dom::element item : list)
           if (std::string_view metric; item.get(metric) == simdjson::SUCCESS && limited.contains(metric))
-            (leaderMetrics_.contains(std::string(metric)) ? dueOfLeader : due)[caseId].insert(metric);
-    }
+            (leaderMetrics_.contains(std::string(metric)) ? dueOfLeader : due)[caseId].push_back(metric);
   std::set<uint64_t> seen;
   for (const dom::element end : ends) {
     std::string_view caseId, state;
@@ -317,7 +314,6 @@ bool StageReader::lacksMeasurements(const dom::object& evidence) {
     if (end["case"].get(caseId) != simdjson::SUCCESS || end["rank"].get(rank) != simdjson::SUCCESS ||
         end["state"].get(state) != simdjson::SUCCESS)
       return true;
-    cases.erase(caseId);
     const uint64_t any = measuredId("", caseId, rank);
     if (state != nameOf(CaseEnd::State::kOk) || !seen.insert(any).second) continue;
     const auto lacks = [&](std::string_view metric) {
@@ -328,7 +324,7 @@ bool StageReader::lacksMeasurements(const dom::object& evidence) {
     const auto& ofLeader = dueOfLeader[caseId];
     if (rank == 0 && std::any_of(ofLeader.begin(), ofLeader.end(), lacks)) return true;
   }
-  return !cases.empty();
+  return false;
 }
 
 void StageReader::noteDevice(Parts& parts) {
