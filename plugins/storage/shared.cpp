@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "kernels/spec/pattern.h"
 #include "plugins/sdk/group_store.h"
@@ -53,6 +54,18 @@ Error failed(const std::string& what, int error, const std::string& file) {
   const bool isOwn =
       std::find(std::begin(kOfThisNode), std::end(kOfThisNode), error) != std::end(kOfThisNode);
   return {isOwn ? ErrorCode::kIo : ErrorCode::kPeer, what + ": " + errnoText(error), file};
+}
+
+/// What a file of the directory holds, at most one byte more than `size`; nothing where it cannot be read,
+/// for the reason in errno.
+std::optional<std::string> contentsOf(int directory, const std::string& file, uint64_t size) {
+  const Fd fd(openat(directory, file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.valid()) return {};
+  std::string found(size + 1, '\0');  // a file that is too long shows
+  const ssize_t length = readFully(fd.get(), found.data(), found.size());
+  if (length < 0) return {};
+  found.resize(static_cast<size_t>(length));
+  return found;
 }
 
 /// The directory of all ranks. Each makes it where another has not yet, so that nodes with a directory of
@@ -127,16 +140,12 @@ class Meeting {
   /// Whether the name leads to the open file `own`, and that to these contents. A file without contents is
   /// one with a lock, and not opened a second time.
   [[nodiscard]] bool holds(const std::string& file, int own, std::string_view content) const {
-    struct stat mine {
-    }, named{};
+    struct stat mine {};
+    struct stat named {};
     if (fstat(own, &mine) != 0 || fstatat(own_.get(), file.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
         mine.st_ino != named.st_ino)
       return false;
-    if (content.empty()) return named.st_size == 0;
-    const Fd again(openat(own_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    std::string found(content.size() + 1, '\0');
-    const ssize_t length = again.valid() ? readFully(again.get(), found.data(), found.size()) : -1;
-    return length == static_cast<ssize_t>(content.size()) && found.starts_with(content);
+    return content.empty() ? named.st_size == 0 : contentsOf(own_.get(), file, content.size()) == content;
   }
 
   Fd parent_, own_;
@@ -242,12 +251,9 @@ class SharedCase {
 
   /// How the file of `of`, which should hold this version, looks from here.
   [[nodiscard]] Sight sightOf(int of, uint64_t newest) const {
-    const Fd fd(openat(meeting_.fd(), fileOf(of).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    std::string found(params_.size + 1, '\0');  // a file that is too long shows
-    const ssize_t length = fd.valid() ? readFully(fd.get(), found.data(), found.size()) : -1;
-    if (length < 0)  // ESTALE: NFS, where it was replaced meanwhile
+    const auto found = contentsOf(meeting_.fd(), fileOf(of), params_.size);
+    if (!found)  // ESTALE: NFS, where it was replaced meanwhile
       return errno == ENOENT || errno == ESTALE ? Sight::kMissing : Sight::kUnreadable;
-    found.resize(static_cast<size_t>(length));
     for (uint64_t version = newest + 1; version-- > 0;)
       if (found == contentOf(params_.size, of, version))
         return version == newest ? Sight::kSame : Sight::kStale;

@@ -61,6 +61,18 @@ class Differences {
     return found;
   }
   [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
+  /// The nodes that most differences are laid to; none where nothing is left.
+  [[nodiscard]] std::vector<int> worst() const {
+    int most = 1;
+    std::vector<int> nodes;
+    for (int node = 0; node < size(); ++node) {
+      const int found = count(node);
+      if (found > most) nodes.clear();
+      most = std::max(most, found);
+      if (found == most) nodes.push_back(node);
+    }
+    return nodes;
+  }
 
   /// What `node` sees, and what others see of it, in words.
   [[nodiscard]] std::string text(int node) const {
@@ -131,31 +143,19 @@ std::vector<NodeFault> blameByViews(const std::vector<NodeView>& nodes) {
          told});
     left.explained.insert(i);
   }
-  while (true) {
-    int most = 0;
-    std::vector<int> worst;
-    for (int node = 0; node < left.size(); ++node) {
-      const int count = left.count(node);
-      if (count > most) worst.clear();
-      most = std::max(most, count);
-      if (count == most && count > 0) worst.push_back(node);
+  for (const bool torn : {false, true}) {
+    left.torn = torn;
+    for (auto worst = left.worst(); !worst.empty(); worst = left.worst()) {
+      std::string open;
+      if (worst.size() > 1)
+        open = fmt::format(" (which of {} is at fault cannot be told)", namesOf(nodes, worst));
+      else if (torn)
+        open = " (whether this node or one of those is at fault cannot be told)";
+      for (const int node : worst) faults.push_back({node, left.text(node) + open, open.empty()});
+      left.explained.insert(worst.begin(), worst.end());
     }
-    if (worst.empty() && left.torn) return faults;
-    if (worst.empty()) {
-      left.torn = true;
-      continue;
-    }
-    const bool isOpen = worst.size() > 1;
-    for (const int node : worst)
-      faults.push_back(
-          {node,
-           left.text(node) +
-               (isOpen      ? fmt::format(" (which of {} is at fault cannot be told)", namesOf(nodes, worst))
-                : left.torn ? " (whether this node or one of those is at fault cannot be told)"
-                            : ""),
-           !isOpen && !left.torn});
-    left.explained.insert(worst.begin(), worst.end());
   }
+  return faults;
 }
 
 }  // namespace

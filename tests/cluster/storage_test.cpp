@@ -165,19 +165,22 @@ TEST_F(ClusterStorage, BlamesNoHostForWhatAnotherOneDoesToItsFiles) {
 
 /// The same while a file is written: before it gets its name, and at each of its replacements.
 TEST_F(ClusterStorage, BlamesNoHostForWhatAnotherOneDoesWhileItWrites) {
-  const auto writeBefore = [](const fs::path& file) {
-    if (!file.filename().string().starts_with("rank"))
-      std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(8) << "XXXX";
+  std::atomic<int> hits = 0;
+  const auto writeBefore = [&](const fs::path& file) {
+    if (file.filename().string().starts_with("rank")) return;
+    std::fstream open(file, std::ios::in | std::ios::out | std::ios::binary);
+    if (open.seekp(8) << "XXXX" << std::flush) ++hits;
   };
-  const auto renameOver = [this](const fs::path& file) {
+  const auto renameOver = [&](const fs::path& file) {
     const fs::path other = dir_.path() / "other";
     std::ofstream(other) << "XXXX";
-    if (file.filename() == "rank1") (void)rename(other.c_str(), file.c_str());
+    if (file.filename() == "rank1" && rename(other.c_str(), file.c_str()) == 0) ++hits;
   };
   for (const Change& change : {Change(writeBefore), Change(renameOver)}) {
     ClusterRun run(3, plan(), {});
     run.startAll();
     runBeside(run, change);
+    EXPECT_GT(hits.exchange(0), 0) << "nothing was changed";
   }
 }
 

@@ -43,10 +43,10 @@ class ProvenPair : public tcp::Pair {
   void handleReadWrite(int events) override {
     if (!proven_) readProof();  // a connection that was lost has nothing to read, and says so
     if (!proven_) return;
+    // A header that no peer writes by itself throws on Gloo's own thread, which would end this process.
     try {
       Pair::handleReadWrite(events);
-    } catch (const std::exception&
-                 error) {  // of a header that no peer writes by itself: it would end this process
+    } catch (const std::exception& error) {
       if (ex_ == nullptr)
         signalException("rank " + std::to_string(rank_) + " sent what is no message: " + error.what());
     }

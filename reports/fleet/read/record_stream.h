@@ -13,6 +13,7 @@
 #include "reports/fleet/read/interrupted_run.h"
 #include "reports/fleet/read/node_summary.h"
 #include "runner/core/result.h"
+#include "runner/record/record_check.h"
 
 namespace muster::fleet {
 
@@ -26,7 +27,7 @@ struct ReadLimits {
   size_t samples = 4'000'000;  ///< packed ones counted one by one
   size_t stages = 1'000;
   size_t expectations = 1'000;  ///< of one stage; a real one of eight GPUs has 50
-  size_t devices = 1'024;
+  size_t devices = kMostInventoryDevices;
 };
 
 /// Who must have written a record.

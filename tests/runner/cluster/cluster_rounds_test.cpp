@@ -235,6 +235,16 @@ TEST(ClusterRounds, BelievesANodeAboutItsOwnRanksAlone) {
   }
 }
 
+/// The round's one run failed on all nodes, for what is `said`, and no rank is named.
+void expectNothingCounts(const std::vector<RoundVerdict>& verdicts, const std::string& said) {
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_THAT(verdict.culprit, HasSubstr(said));
+    EXPECT_TRUE(verdict.ranks.empty());
+    EXPECT_EQ(verdict.failed, std::set<size_t>{0});
+    EXPECT_FALSE(verdict.again);
+  }
+}
+
 /// The requests of others are refused then, too: whoever fails first over that did nothing wrong.
 TEST(ClusterRounds, NamesTheFullStoreWhereARankFillsIt) {
   Nodes nodes(3);
@@ -257,12 +267,7 @@ TEST(ClusterRounds, NamesTheFullStoreWhereARankFillsIt) {
     sight.begun = sight.ended = {0};
     return stage.endRound(sight, 1, 60);
   });
-  for (const RoundVerdict& verdict : verdicts) {
-    EXPECT_THAT(verdict.culprit, HasSubstr("the store's memory for ranks is full"));
-    EXPECT_TRUE(verdict.ranks.empty());
-    EXPECT_EQ(verdict.failed, std::set<size_t>{0});
-    EXPECT_FALSE(verdict.again);
-  }
+  expectNothingCounts(verdicts, "the store's memory for ranks is full");
 }
 
 /// Which of the two is that rank nobody can tell: nothing of the round counts, whoever is first.
@@ -288,12 +293,7 @@ TEST(ClusterRounds, CountNothingWhereTwoSpokeInTheNameOfOneRank) {
       sight.begun = sight.ended = {0};
       return stage.endRound(sight, 1, 60);
     });
-    for (const RoundVerdict& verdict : verdicts) {
-      EXPECT_THAT(verdict.culprit, HasSubstr("two processes spoke in the name of one rank"));
-      EXPECT_TRUE(verdict.ranks.empty());
-      EXPECT_EQ(verdict.failed, std::set<size_t>{0});
-      EXPECT_FALSE(verdict.again);
-    }
+    expectNothingCounts(verdicts, "two processes spoke in the name of one rank");
   }
 }
 
