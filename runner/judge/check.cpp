@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "runner/core/digits.h"
 #include "runner/core/statistics.h"
@@ -57,7 +60,7 @@ CheckResult compare(const Expectation& e, double observed, const Bound& bound, c
 
 /// A stretch of time below a limit counts as the drop_max in force says: on a shared CPU it only warns.
 Outcome atMostAsDrops(Outcome outcome, const Group& group) {
-  const bool warns = group.dropLimits.front()->severity == Severity::kWarn;
+  const bool warns = group.dropLimit->severity == Severity::kWarn;
   return warns && outcome == Outcome::kFail ? Outcome::kWarn : outcome;
 }
 
@@ -69,9 +72,9 @@ CheckResult worstOverTime(const Expectation& e, const Group& group, const Merged
   CheckResult worst = compare(e, level, bound, group.unit);
   worst.outcome = atMostAsDrops(worst.outcome, group);
   if (worst.outcome >= whole.outcome) return whole;
-  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  const auto& stretch = merged.stretch;
   worst.observedText += fmt::format(" {} (median of all samples: {})", spanText(*stretch),
-                                    formatQuantity(summarize(merged.samples).median, group.unit));
+                                    formatQuantity(merged.summary.median, group.unit));
   worst.detail =
       fmt::format("{}, required {}{}", worst.observedText, bound.text, distanceText(level, worst.limit));
   return worst;
@@ -93,7 +96,7 @@ CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& me
   if (!enoughForDrop(merged.samples.size(), group.series))
     return errorResult(fmt::format("{} samples are too few to check for a drop over time; sample longer",
                                    merged.samples.size()));
-  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  const auto& stretch = merged.stretch;
   if (!stretch) return errorResult("cannot check for a drop over time: a sample is not above 0");
   Bound bound;
   bound.high = e.limit + stretch->noise;
@@ -118,7 +121,7 @@ CheckResult checkSpread(const Expectation& e, const Merged& merged) {
     return errorResult("stability needs at least two samples; sample longer or repeat the test");
   const Bound bound{-std::numeric_limits<double>::infinity(), e.limit,
                     "a coefficient of variation of at most " + formatQuantity(e.limit, "ratio")};
-  return compare(e, summarize(merged.samples).cv, bound, "ratio");
+  return compare(e, merged.summary.cv, bound, "ratio");
 }
 
 /// Every sample (or text) must be one of `wanted`; the first that is not is the observed one.
@@ -145,14 +148,20 @@ CheckResult checkMembership(const Expectation& e, const Group& group, const Merg
   result.limitText = (quoted.size() == 1 ? "" : "one of ") + join(quoted, ", ");
   result.outcome = Outcome::kPass;
   if (group.isText()) {
-    const auto odd = std::find_if(merged.texts.begin(), merged.texts.end(), [&](const std::string& text) {
-      return std::find(e.allowed.begin(), e.allowed.end(), text) == e.allowed.end();
-    });
+    const std::set<std::string_view> allowed(e.allowed.begin(), e.allowed.end());
+    const auto odd = std::find_if(merged.texts.begin(), merged.texts.end(),
+                                  [&](const std::string& text) { return allowed.count(text) == 0; });
     if (odd != merged.texts.end()) result.outcome = missed(e);
     result.observedText = "\"" + printable(odd == merged.texts.end() ? merged.texts.front() : *odd) + "\"";
   } else {
-    const auto odd = std::find_if(merged.samples.begin(), merged.samples.end(), [&](double x) {
-      return std::none_of(numbers.begin(), numbers.end(), [x](double n) { return sameFigure(x, n); });
+    std::sort(numbers.begin(), numbers.end());
+    const double* last = nullptr;  // long series of one value are common
+    const auto odd = std::find_if(merged.samples.begin(), merged.samples.end(), [&](const double& x) {
+      const double* const before = std::exchange(last, &x);
+      if (before != nullptr && *before == x) return false;
+      const auto above = std::lower_bound(numbers.begin(), numbers.end(), x);
+      return (above == numbers.end() || !sameFigure(x, *above)) &&
+             (above == numbers.begin() || !sameFigure(x, *std::prev(above)));
     });
     if (odd != merged.samples.end()) result.outcome = missed(e);
     result.observed = odd == merged.samples.end() ? merged.samples.front() : *odd;
@@ -215,7 +224,7 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
   if (group.isText()) {
     result.observedText = merged.texts.empty() ? "" : "\"" + printable(merged.texts.front()) + "\"";
   } else {
-    result.observed = summarize(merged.samples).median;
+    result.observed = merged.summary.median;
     result.observedText = formatQuantity(result.observed, group.unit);
   }
   result.detail = fmt::format("{}, required {}", result.observedText, result.limitText);
@@ -254,8 +263,8 @@ std::string unitFault(const Expectation& e, const Group& group) {
 
 double worstLevel(const Expectation& e, const Group& group, const Merged& merged) {
   const bool ofAll = e.statistic == "median" || e.statistic == "mean";
-  if (!ofAll || group.dropLimits.empty()) return kNaN;
-  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  if (!ofAll || group.dropLimit == nullptr) return kNaN;
+  const auto& stretch = merged.stretch;
   if (!stretch) return kNaN;
   const double level = sustainedLevel(*stretch, group.direction);
   const double whole = comparedStatistic(e, group, merged);
@@ -264,7 +273,7 @@ double worstLevel(const Expectation& e, const Group& group, const Merged& merged
 }
 
 double comparedStatistic(const Expectation& e, const Group& group, const Merged& merged) {
-  const Summary summary = summarize(merged.samples);
+  const Summary& summary = merged.summary;
   const bool countable = group.unit == "count" || group.unit == "bool";
   if (countable && e.kind == CheckKind::kMin) return summary.min;
   if (countable && e.kind == CheckKind::kMax) return summary.max;

@@ -73,6 +73,7 @@ EvidenceIndex::EvidenceIndex(const StageEvidence& evidence) : evidence_(evidence
   }
   addMissingEnds();
   addDropLimits();
+  summarizeAll();
 }
 
 const CaseRank* EvidenceIndex::caseRank(const std::string& caseId, int rank) const {
@@ -105,7 +106,7 @@ void EvidenceIndex::addMeasurement(size_t index) {
   if (merged.problem.empty()) merged.problem = problemOf(m, *group);
   merged.sources.push_back(index);
   merged.samples.insert(merged.samples.end(), m.samples.begin(), m.samples.end());
-  if (m.isText()) merged.texts.push_back(m.text);
+  if (m.isText() && texts_.emplace(&merged, m.text).second) merged.texts.push_back(m.text);
 }
 
 namespace {
@@ -123,18 +124,25 @@ void EvidenceIndex::addDropLimits() {
     if (e.kind == CheckKind::kDropMax) limits.push_back(&e);
   for (const auto& group : groups_) {
     if (group->series == Series::kNone) continue;
-    auto& found = group->dropLimits;
-    int highest = 0;
+    const auto weight = [](const Expectation& e) { return std::pair(precedence(e), e.where.size()); };
     for (const auto* e : limits) {
       if (e->metric != group->metric || !labelsMatch(group->labels, e->where)) continue;
-      if (precedence(*e) > highest) found.clear();
-      highest = std::max(highest, precedence(*e));
-      if (precedence(*e) == highest) found.push_back(e);
+      if (group->dropLimit == nullptr || weight(*e) > weight(*group->dropLimit)) group->dropLimit = e;
     }
-    std::stable_sort(found.begin(), found.end(), [](const Expectation* a, const Expectation* b) {
-      return a->where.size() > b->where.size();
-    });
   }
+}
+
+bool Group::dropsLimitedBy(const Expectation& e) const {
+  return dropLimit != nullptr && precedence(e) == precedence(*dropLimit) && labelsMatch(labels, e.where);
+}
+
+void EvidenceIndex::summarizeAll() {
+  for (const auto& group : groups_)
+    for (auto& [attempt, merged] : group->attempts) {
+      merged.summary = summarize(merged.samples);
+      if (group->dropLimit != nullptr && merged.problem.empty())
+        merged.stretch = worstStretch(merged.samples, group->series, group->direction, group->window);
+    }
 }
 
 /// An attempt that measured something and never said how it ended did not end well.

@@ -5,18 +5,22 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runner/judge/judge.h"
+#include "runner/judge/series.h"
 
 namespace muster {
 
 /// The samples of all repeats of one measurement in one attempt.
 struct Merged {
   std::vector<double> samples;
-  std::vector<std::string> texts;
-  std::vector<size_t> sources;  ///< indices into StageEvidence::measurements
+  Summary summary;                      ///< of the samples; made once, whatever the number of expectations
+  std::optional<WorstStretch> stretch;  ///< likewise, where a drop is limited
+  std::vector<std::string> texts;       ///< each once
+  std::vector<size_t> sources;          ///< indices into StageEvidence::measurements
   std::string problem;  ///< why no verdict can rest on it: NaN, no sample, another unit ...; empty if none
 };
 
@@ -34,12 +38,15 @@ struct Group {
   Series series = Series::kNone;
   double window = 0;
   std::map<int, Merged> attempts;
-  /// The drop_max expectations in force: the plan's, else the profile's, else the built-in ones. The first
-  /// one (of the plan's the most specific) also says how a stretch of time below another limit counts.
-  std::vector<const Expectation*> dropLimits;
+  /// The first and most specific drop_max expectation in force, or nullptr. It also says how a stretch of
+  /// time below another limit counts.
+  const Expectation* dropLimit = nullptr;
 
   [[nodiscard]] bool isText() const { return unit == "text"; }
   [[nodiscard]] const Merged& last() const { return attempts.rbegin()->second; }
+  /// Whether a drop_max expectation applies: of those that match, the plan's, else the profile's, else the
+  /// built-in ones.
+  [[nodiscard]] bool dropsLimitedBy(const Expectation& e) const;
 };
 
 /// One case on one rank, over all attempts.
@@ -74,11 +81,13 @@ class EvidenceIndex {
   void addMeasurement(size_t index);
   void addMissingEnds();
   void addDropLimits();
+  void summarizeAll();
 
   const StageEvidence& evidence_;
   std::vector<std::unique_ptr<CaseRank>> caseRanks_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::map<std::string, Group*> groupByKey_;
+  std::set<std::pair<const Merged*, std::string_view>> texts_;
   std::map<std::pair<std::string, int>, CaseRank*> caseRankByKey_;
   std::vector<const Group*> strays_;
   std::set<std::string> devices_;

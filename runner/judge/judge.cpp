@@ -94,7 +94,7 @@ class StageJudge {
   static std::string fixedDetail(const Slot& slot, Verdict& verdict) {
     if (slot.group != nullptr && *slot.fixed == Outcome::kUnjudged) {
       const Merged& merged = slot.group->last();
-      verdict.observed = summarize(merged.samples).median;
+      verdict.observed = merged.summary.median;
       verdict.observedText = slot.group->isText() ? printable(merged.texts.front())
                                                   : formatQuantity(verdict.observed, slot.group->unit);
       return verdict.observedText + "; no limit";
@@ -143,7 +143,7 @@ class StageJudge {
     result.outcome = Outcome::kDeferred;
     result.observed = comparedStatistic(e, *slot.group, merged);
     const double worst = worstLevel(e, *slot.group, merged);
-    const bool drops = std::isfinite(worst) && slot.group->dropLimits.front()->severity == Severity::kFail;
+    const bool drops = std::isfinite(worst) && slot.group->dropLimit->severity == Severity::kFail;
     if (drops) result.observed = worst;
     result.observedText = formatQuantity(result.observed, slot.group->unit);
     result.limit = result.margin = kNaN;

@@ -240,8 +240,7 @@ class Lister {
         found = true;
         continue;
       }
-      const auto& limits = group->dropLimits;
-      if (std::find(limits.begin(), limits.end(), &e) == limits.end()) continue;
+      if (!group->dropsLimitedBy(e)) continue;
       const bool enough = enoughForDrop(group->last().samples.size(), group->series);
       if (!isPlans(e) && (!enough || !group->last().problem.empty())) continue;
       found = true;

@@ -118,8 +118,10 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   MUSTER_CHECK_OK(reader.status());
   for (const auto& [id, names] : metrics->items()) {
     if (!names.is_array()) return Error{ErrorCode::kProtocol, "expected a list of metrics for " + id, path};
+    std::set<std::string> known;
     for (const Json& name : names)
-      if (name.is_string()) evidence.caseMetrics[id].insert(name.get<std::string>());
+      if (name.is_string()) known.insert(name.get<std::string>());
+    if (!known.empty()) evidence.caseMetrics[id] = std::move(known);
   }
   for (const auto& [id, values] : labels->items()) {
     Labels& known = evidence.caseLabels[id];

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <utility>
 
 #include "runner/core/clock.h"
 #include "runner/core/shell.h"
@@ -116,12 +117,14 @@ Status checkGroups(const Record& record) {
   return {};
 }
 
-/// Whether the record names a waiver of this verdict's stage and metric.
-bool isUnderWaivers(const Verdict& verdict, const std::string& stage, const std::vector<WaiverRecord>& list) {
-  return std::any_of(list.begin(), list.end(), [&](const WaiverRecord& waiver) {
-    return (waiver.stage.empty() || waiver.stage == stage) && waiver.metric == verdict.metric &&
-           waiver.covered > 0;
-  });
+/// Stage ("": any) and metric of the waivers that cover something.
+using WaivedMetrics = std::set<std::pair<std::string_view, std::string_view>>;
+
+WaivedMetrics waivedMetrics(const std::vector<WaiverRecord>& list) {
+  WaivedMetrics waived;
+  for (const WaiverRecord& waiver : list)
+    if (waiver.covered > 0) waived.emplace(waiver.stage, waiver.metric);
+  return waived;
 }
 
 /// The metrics whose drop only warns.
@@ -138,6 +141,7 @@ std::set<std::string> warnedDrops(const StageRecord& stage) {
 
 /// Every outcome must be one that its figures, its expectation and its stage's state allow.
 Status checkVerdicts(const Record& record) {
+  const WaivedMetrics waived = waivedMetrics(record.waivers);
   for (const StageRecord& stage : record.stages) {
     const std::set<std::string> warned = warnedDrops(stage);
     for (const Verdict& verdict : stage.verdicts) {
@@ -157,7 +161,7 @@ Status checkVerdicts(const Record& record) {
       const bool warns = verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky;
       claim.dropsWarn = warns && warned.contains(verdict.metric);
       claim.underWaivers =
-          verdict.outcome == Outcome::kWaived && isUnderWaivers(verdict, stage.name, record.waivers);
+          waived.contains({"", verdict.metric}) || waived.contains({stage.name, verdict.metric});
       if (const std::string why = contradictionIn(claim); !why.empty())
         return contradiction(fmt::format("{} {} of stage {}: {}", printable(verdict.metric, 80),
                                          printable(verdict.device, 40), printable(stage.name, 80), why));
@@ -255,9 +259,10 @@ static std::string importContradiction(const Record& record) {
     return fmt::format("{} files were imported, and the backend is {}", record.imported.size(),
                        printable(record.backend, 40));
   if (!record.imported.empty() && record.simulated) return "it is imported and simulated";
+  std::set<std::string_view> stages;
+  for (const StageRecord& stage : record.stages) stages.insert(stage.name);
   for (const ImportedRecord& item : record.imported)
-    if (std::none_of(record.stages.begin(), record.stages.end(),
-                     [&](const StageRecord& stage) { return stage.name == item.stage; }))
+    if (!stages.contains(item.stage))
       return fmt::format("imported stage {} is missing", printable(item.stage, 80));
   return "";
 }

@@ -2,7 +2,7 @@
 // Record -> JSON. The order of keys is the order in which a person reads a run: outcome first, bulk last.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 
 #include "runner/core/clock.h"
 #include "runner/record/fold/measurement_fold.h"
@@ -120,10 +120,11 @@ Json runToJson(const Record& record) {
 
 std::vector<std::string> importedTexts(const Record& record) {
   std::vector<std::string> lines;
+  std::map<std::string_view, Outcome> outcomes;
+  for (const StageRecord& stage : record.stages) outcomes.emplace(stage.name, stage.outcome);
   for (const ImportedRecord& item : record.imported) {
-    const auto stage = std::find_if(record.stages.begin(), record.stages.end(),
-                                    [&](const StageRecord& one) { return one.name == item.stage; });
-    const char* here = stage == record.stages.end() ? "nothing" : outcomeName(stage->outcome);
+    const auto stage = outcomes.find(item.stage);
+    const char* here = stage == outcomes.end() ? "nothing" : outcomeName(stage->second);
     lines.push_back(fmt::format("{}: {} by {} (sha256 {}). The tool said: {}. Muster's result: {}{}",
                                 item.stage, item.file, item.tool, item.sha256.substr(0, 12),
                                 item.said.empty() ? "no verdict" : item.said, here,

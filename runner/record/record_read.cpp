@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "runner/core/text.h"
 #include "runner/record/fold/columnar_rows.h"
@@ -149,6 +150,19 @@ Result<ImportedRecord> importedFromJson(const Json& json, const std::string& pat
   return item;
 }
 
+/// The last two words of each line: the heading of an included file ends with its path and SHA-256.
+std::set<std::string_view> headingsIn(std::string_view text) {
+  std::set<std::string_view> ends;
+  for (size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    const std::string_view line = text.substr(0, end);
+    const size_t last = line.rfind(' ');
+    const size_t before = last == line.npos || last == 0 ? line.npos : line.rfind(' ', last - 1);
+    ends.insert(line.substr(before + 1));  // all of a line of two words
+    text.remove_prefix(end + 1);
+  }
+  return ends;
+}
+
 Result<SourceRecord> sourceFromJson(const Json& json, const std::string& path) {
   SourceRecord source;
   JsonReader r(json, path);
@@ -162,8 +176,10 @@ Result<SourceRecord> sourceFromJson(const Json& json, const std::string& path) {
     return Error{ErrorCode::kProtocol,
                  fmt::format("names {} files; at most {} are read", source.includes.size(), kMostIncludes),
                  path + ".includes"};
+  if (source.includes.empty()) return source;
+  const std::set<std::string_view> headings = headingsIn(source.text);
   for (const auto& [file, sha256] : source.includes)
-    if (source.text.find(file + " " + sha256 + "\n") == std::string::npos)
+    if (!headings.contains(file + " " + sha256))
       return Error{ErrorCode::kProtocol, printable(file, 80) + " is not part of the text with this SHA-256",
                    path + ".includes"};
   return source;

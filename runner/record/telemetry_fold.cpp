@@ -7,7 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <optional>
-#include <set>
+#include <tuple>
 
 #include "runner/core/digits.h"
 #include "runner/record/fold/columnar_rows.h"
@@ -25,11 +25,6 @@ Error damaged(const std::string& message, const std::string& path) {
 
 bool sameBits(double a, double b) {
   return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
-}
-
-bool sameBits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) { return sameBits(x, y); });
 }
 
 Json toJson(const Summary& summary) {
@@ -106,8 +101,10 @@ Result<std::vector<double>> axisFromJson(const Json& json, const std::string& pa
 class Folder {
  public:
   explicit Folder(const StageRecord& stage) : stage_(stage) {
-    for (size_t i = 0; i < stage.measurements.size(); ++i)
-      byMetric_[stage.measurements[i].metric].push_back(i);
+    for (size_t i = stage.measurements.size(); i-- > 0;) {
+      const Measurement& m = stage.measurements[i];
+      if (m.samples.size() <= kMostPoints) unused_[keyOf(m.metric, m.unit, m.device, m.samples)].push_back(i);
+    }
   }
 
   Json fold() {
@@ -141,19 +138,27 @@ class Folder {
     return at->second;
   }
 
-  /// A measurement that no other series points at already.
+  /// Names and the bits of the samples.
+  using Key = std::tuple<std::string, std::string, std::string, std::vector<uint64_t>>;
+
+  static Key keyOf(const std::string& metric, const std::string& unit, const std::string& device,
+                   const std::vector<double>& samples) {
+    std::vector<uint64_t> bits;
+    for (const double value : samples) bits.push_back(std::bit_cast<uint64_t>(value));
+    return {metric, unit, device, std::move(bits)};
+  }
+
+  /// The first measurement that no other series points at already.
   std::optional<size_t> measurementOf(const TelemetrySeries& series) {
-    for (const size_t i : byMetric_[series.metric]) {
-      const Measurement& m = stage_.measurements[i];
-      if (m.unit != series.unit || m.device != series.device || !sameBits(m.samples, series.value)) continue;
-      if (used_.insert(i).second) return i;
-    }
-    return std::nullopt;
+    const auto found = unused_.find(keyOf(series.metric, series.unit, series.device, series.value));
+    if (found == unused_.end() || found->second.empty()) return std::nullopt;
+    const size_t first = found->second.back();
+    found->second.pop_back();
+    return first;
   }
 
   const StageRecord& stage_;
-  std::map<std::string, std::vector<size_t>> byMetric_;
-  std::set<size_t> used_;
+  std::map<Key, std::vector<size_t>> unused_;  ///< the first one last
   std::map<std::string, size_t> places_;
   Json axes_ = Json::array();
 };

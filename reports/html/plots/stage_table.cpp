@@ -180,16 +180,13 @@ std::string cellText(const TableRow& row, const Verdict& verdict) {
 
 std::vector<double> StageSamples::of(const StageRecord& stage, const Verdict& verdict) {
   const auto [index, isNew] = stages_.try_emplace(&stage);
+  const auto key = [](const auto& of) { return Key(of.metric, of.caseId, of.device, of.rank, of.labels); };
   if (isNew)
-    for (const auto& m : stage.measurements)
-      for (const int rank : {-1, std::max(m.rank, 0)})
-        index->second[{m.metric, m.caseId, m.device, rank}].push_back(&m);
+    for (const auto& m : stage.measurements) index->second[key(m)].push_back(&m);
   int attempt = 0;
   std::vector<double> samples;
-  for (const Measurement* m :
-       index->second[{verdict.metric, verdict.caseId, verdict.device, std::max(verdict.rank, -1)}]) {
-    if (verdict.rank >= 0 && m->rank != verdict.rank) continue;
-    if (!labelsMatch(m->labels, verdict.labels) || m->attempt < attempt) continue;
+  for (const Measurement* m : index->second[key(verdict)]) {
+    if (m->attempt < attempt) continue;
     if (m->attempt > attempt) samples.clear();
     attempt = m->attempt;
     samples.insert(samples.end(), m->samples.begin(), m->samples.end());

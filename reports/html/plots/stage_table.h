@@ -61,8 +61,8 @@ class StageSamples {
   std::vector<double> of(const StageRecord& stage, const Verdict& verdict);
 
  private:
-  /// By metric, case, device and rank, and again with rank -1: all of them.
-  using Key = std::tuple<std::string, std::string, std::string, int>;
+  /// Metric, case, device, rank and labels.
+  using Key = std::tuple<std::string, std::string, std::string, int, Labels>;
   using Index = std::map<Key, std::vector<const Measurement*>>;
   std::map<const StageRecord*, Index> stages_;
 };

@@ -78,13 +78,14 @@ bool allowsFlaky(const StageRecord& stage) {
   return found != stage.evidence.end() && *found == true;
 }
 
-bool blocksAcceptance(const Record& record, const StageRecord& stage, const Verdict& verdict) {
+/// `flakyAllowed`: allowsFlaky() of its stage.
+bool blocksAcceptance(const Record& record, bool flakyAllowed, const Verdict& verdict) {
   switch (verdict.outcome) {
     case Outcome::kFail:
     case Outcome::kError:
       return true;
     case Outcome::kFlaky:
-      return !allowsFlaky(stage);
+      return !flakyAllowed;
     case Outcome::kSkipped:
       return verdict.required;
     case Outcome::kUnjudged:
@@ -109,8 +110,9 @@ std::vector<Deviation> group(const Record& record, const std::function<bool(cons
   for (const auto& stage : record.stages) {
     if (stopped.count(&stage) > 0) continue;
     const RankIndex ranks(stage);
+    const bool flakyAllowed = allowsFlaky(stage);
     for (const auto& verdict : stage.verdicts) {
-      const bool blocks = blocksAcceptance(record, stage, verdict);
+      const bool blocks = blocksAcceptance(record, flakyAllowed, verdict);
       if (!wanted(verdict, blocks)) continue;
       const auto [at, isNew] = known.try_emplace(deviationKey(stage, verdict, blocks), groups.size());
       if (isNew) groups.push_back({verdict.outcome, blocks, {}});
@@ -269,18 +271,24 @@ std::vector<Deviation> deviations(const Record& record) {
   return found;
 }
 
+/// A reason names the prerequisite after at most so many bytes: each that failed is looked for there alone.
+static constexpr size_t kMostBefore = 1'000;
+
 std::set<const StageRecord*> stagesStoppedByFailure(const Record& record) {
   std::set<const StageRecord*> stopped;
   std::set<std::string> failed;  // names of stages that did not pass, or were stopped
   for (const StageRecord& stage : record.stages) {
     const std::set<std::string> needs(stage.needs.begin(), stage.needs.end());
+    const std::string_view reason = stage.reason;
     const bool isStopped = stage.state == StageState::kSkipped &&
                            std::any_of(needs.begin(), needs.end(), [&](const std::string& need) {
-                             return failed.count(need) > 0 && stage.reason.find(need) != std::string::npos;
+                             return failed.count(need) > 0 &&
+                                    reason.substr(0, kMostBefore + need.size()).find(need) != reason.npos;
                            });
+    const bool flakyAllowed = allowsFlaky(stage);
     if (isStopped) stopped.insert(&stage);
     if (isStopped || std::any_of(stage.verdicts.begin(), stage.verdicts.end(),
-                                 [&](const auto& v) { return blocksAcceptance(record, stage, v); }))
+                                 [&](const auto& v) { return blocksAcceptance(record, flakyAllowed, v); }))
       failed.insert(stage.name);
   }
   return stopped;

@@ -14,6 +14,8 @@ namespace {
 constexpr const char* kRows = "rows";
 constexpr uint64_t kEntryBytes = 100;  ///< what an entry of a map takes in memory beside its text
 
+constexpr size_t kMostFields = 64;  ///< of a row; real ones have 20, and finding one goes through all
+
 using Group = std::vector<const Json*>;
 
 Error damaged(const std::string& message, const std::string& path) {
@@ -69,6 +71,9 @@ Json folded(const Group& rows) {
 /// The common length of the columns of one group.
 Result<size_t> rowCount(const Json& group, const Json& shared, const std::string& path) {
   const Json& columns = group[kRows];
+  if (columns.size() + shared.size() > kMostFields)
+    return damaged(
+        fmt::format("has {} fields; at most {} are read", columns.size() + shared.size(), kMostFields), path);
   if (!columns.is_object() || columns.empty()) return damaged("must be an object of columns", path);
   size_t count = 0;
   for (const auto& [key, column] : columns.items()) {

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <ctime>
+#include <tuple>
+
 #include "tests/runner/judge/evidence.h"
 
 namespace muster {
@@ -112,6 +115,69 @@ TEST(Slots, ManyRanksThatMeasuredOtherwiseAreAskedNothing) {
   const auto missing = story.judge();
   EXPECT_EQ(missing.accounting.of(Outcome::kError), static_cast<size_t>(kRanks - 1))
       << "what one rank measured is missing on the others";
+}
+
+Measurement throughput(std::vector<double> samples) {
+  Measurement m;
+  m.metric = kThroughput;
+  m.unit = "FLOP/s";
+  m.direction = Direction::kHigher;
+  m.series = Series::kRuns;
+  m.samples = std::move(samples);
+  m.informational = true;
+  return m;
+}
+
+/// A small record can hold many of two things each; one of them for each of the other takes minutes.
+TEST(Slots, ManyPartsOfTwoKindsAreNotHeldAgainstEachOther) {
+  const auto limits = [](Story& story, size_t n, Expectation e) {
+    for (size_t i = 0; i < n; ++i) story.expects(e);
+  };
+  Expectation builtIn = atLeast(6.5e14);
+  builtIn.origin = "standing";
+
+  Story labels;  // of a case, which none of the expectations matches
+  for (int i = 0; i < 10'000; ++i) labels.evidence.caseLabels["gemm"]["l" + std::to_string(i)] = "v";
+  for (int rank = 0; rank < 1000; ++rank) labels.ends(rank);
+  builtIn.where = {{"l0", "other"}};
+  limits(labels, 900, builtIn);
+  builtIn.where.clear();
+
+  Story samples;
+  samples.ends(0).measures(0, throughput(std::vector<double>(2'000'000, 7e14)), 1, "gemm");
+  Story values = samples, drops = samples;
+  limits(samples, 900, builtIn);
+  values.evidence.measurements[0].series = Series::kNone;
+  builtIn.kind = CheckKind::kOneOf;
+  for (int i = 1; i < 1000; ++i) builtIn.allowed.push_back(std::to_string(i) + " FLOP/s");
+  builtIn.allowed.emplace_back("700 TFLOP/s");
+  limits(values, 20, builtIn);
+  builtIn.allowed.clear();
+  builtIn.kind = CheckKind::kDropMax;
+  builtIn.limit = 0.1;
+  limits(drops, 300, builtIn);
+
+  Story few;  // samples to see a drop
+  for (int rank = 0; rank < 20'000; ++rank) few.ends(rank).measures(rank, throughput({7e14}), 1, "gemm");
+  limits(few, 900, builtIn);
+
+  Story texts;
+  texts.ends(0);
+  for (int i = 0; i < 100'000; ++i) texts.says(0, "last");
+  Expectation word = onText(CheckKind::kOneOf, {});
+  for (int i = 0; i < 1000; ++i) word.allowed.push_back(std::to_string(i));
+  word.allowed.emplace_back("last");
+  limits(texts, 500, word);
+
+  const std::vector<std::tuple<const char*, const Story*, Outcome, size_t>> cases = {
+      {"labels", &labels, Outcome::kError, 1000}, {"samples", &samples, Outcome::kPass, 900},
+      {"values", &values, Outcome::kPass, 20},    {"drops", &drops, Outcome::kPass, 300},
+      {"few", &few, Outcome::kUnjudged, 0},       {"texts", &texts, Outcome::kPass, 500}};
+  for (const auto& [name, story, outcome, count] : cases) {
+    const std::clock_t before = std::clock();
+    EXPECT_EQ(story->judge().accounting.of(outcome), count) << name;
+    EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 5) << name;
+  }
 }
 
 /// An error that many cases have in common is told once for each.

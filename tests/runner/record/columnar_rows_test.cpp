@@ -55,6 +55,17 @@ TEST(ColumnarRows, RefusesColumnsThatDoNotFit) {
             std::string::npos);
 }
 
+/// Finding a field goes through all of them, for each field of each row.
+TEST(ColumnarRows, RefusesMoreFieldsThanARowHas) {
+  Json group = {{"unit", "W"}, {"rows", Json::object()}};
+  for (int i = 0; i < 63; ++i) group["rows"][std::to_string(i)] = {1, 2};
+  EXPECT_EQ(refusal(Json::array({group})), "");
+  group["rank"] = 0;
+  EXPECT_NE(refusal(Json::array({group})).find("list[0].rows: has 65 fields; at most 64 are read"),
+            std::string::npos)
+      << refusal(Json::array({group}));
+}
+
 TEST(ColumnarRows, SaysHowMuchItUnfoldsTo) {
   Json list = Json::array({{{"case", std::string(1000, 'x')}, {"rows", {{"rank", Json::array()}}}}});
   for (int i = 0; i < 100; ++i) list[0]["rows"]["rank"].push_back(i);
