@@ -11,7 +11,7 @@
 
 #include "runner/core/text.h"
 #include "runner/plan/loader.h"
-#include "runner/plan/lua/lua_child.h"
+#include "runner/system/limited_child.h"
 #include "runner/plan/lua/lua_plan.h"
 #include "runner/plan/lua/lua_source.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forks the limited child process and reads its output.
-#include "runner/plan/lua/lua_child.h"
+#include "runner/system/limited_child.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@
 namespace muster {
 namespace {
 
-constexpr int kPipe = 3;
+constexpr int kSealedPipe = 3;
 constexpr int kExitWorkFailed = 3;
 constexpr int kExitNoMemory = 4;
 
@@ -53,8 +53,7 @@ void bound(__rlimit_resource resource, rlim_t soft, rlim_t hard) {
   if (setrlimit(resource, &limit) != 0) _exit(kExitWorkFailed);
 }
 
-/// Bounds what is allocated besides Lua's objects, such as the table's copies. Where /proc cannot be read,
-/// there is Lua's own bound only.
+/// Where /proc cannot be read, memory is not bounded here.
 void boundMemory(size_t more) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they map terabytes
   rlim_t pages = 0;
@@ -68,7 +67,7 @@ void boundMemory(size_t more) {
 }
 
 /// Lets the child compute, hand back its result and end; whatever else it asks of the kernel fails with
-/// EPERM. A second line of defence behind Lua's sandbox: a kernel without seccomp has only the first.
+/// EPERM. It is a second line of defence, which a kernel without seccomp does not have.
 void forbidSystemCalls() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they read files of /proc
   scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));      // its memory goes with the process
@@ -79,7 +78,7 @@ void forbidSystemCalls() {
         SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall),
         SCMP_SYS(exit), SCMP_SYS(exit_group)})
     seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
-  seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, kPipe, 0));
+  seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, kSealedPipe, 0));
   seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD, 0));
   // abort() signals the process itself.
   seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
@@ -88,8 +87,9 @@ void forbidSystemCalls() {
 #endif
 }
 
-/// Leaves the child with nothing but the pipe, and with the limits that the kernel keeps.
-void confine(int pipe, const LuaLimits& limits, pid_t parent) {
+/// Leaves the child with the limits that the kernel keeps, and a sealed one with nothing but the pipe.
+/// Returns the pipe.
+int confine(int pipe, const ChildLimits& limits, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (getppid() != parent) _exit(kExitWorkFailed);
@@ -97,30 +97,32 @@ void confine(int pipe, const LuaLimits& limits, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (pipe != kPipe && dup2(pipe, kPipe) < 0) _exit(kExitWorkFailed);
-  close_range(kPipe + 1, ~0U, 0);
   const auto seconds = static_cast<rlim_t>(limits.cpuSeconds);
   bound(RLIMIT_CPU, seconds, seconds + 1);
   bound(RLIMIT_CORE, 0, 0);
   bound(RLIMIT_FSIZE, 0, 0);
   boundMemory(limits.process);
+  if (!limits.isSealed) return pipe;
+  if (pipe != kSealedPipe && dup2(pipe, kSealedPipe) < 0) _exit(kExitWorkFailed);
+  close_range(kSealedPipe + 1, ~0U, 0);
   forbidSystemCalls();
+  return kSealedPipe;
 }
 
-void writeAll(const std::string& text) {
+void writeAll(int pipe, const std::string& text) {
   for (size_t done = 0; done < text.size();) {
-    const ssize_t n = write(kPipe, text.data() + done, text.size() - done);
+    const ssize_t n = write(pipe, text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) _exit(kExitWorkFailed);
     done += static_cast<size_t>(n);
   }
 }
 
-[[noreturn]] void childMain(int pipe, const LuaLimits& limits, pid_t parent, volatile int* line,
+[[noreturn]] void childMain(int pipe, const ChildLimits& limits, pid_t parent, volatile int* line,
                             const std::function<std::string(volatile int*)>& work) {
-  confine(pipe, limits, parent);
+  pipe = confine(pipe, limits, parent);
   try {
-    writeAll(work(line));
+    writeAll(pipe, work(line));
   } catch (const std::bad_alloc&) {
     _exit(kExitNoMemory);
   } catch (...) {
@@ -166,20 +168,17 @@ int reap(pid_t child, double deadline, bool& late) {
   return status;
 }
 
-std::string tooLong(const std::string& howLong) {
-  return fmt::format(
-      "was still running after {}; does it contain an endless loop, or a text pattern with excessive "
-      "backtracking?",
-      howLong);
+std::string tooLong(const std::string& howLong, const ChildLimits& limits) {
+  return fmt::format("was still running after {}{}", howLong, limits.hint);
 }
 
-std::string problemOf(ReadEnd end, int status, bool late, const LuaLimits& limits) {
+std::string problemOf(ReadEnd end, int status, bool late, const ChildLimits& limits) {
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (end == ReadEnd::kTooMuch)
     return fmt::format("hands back more than {}", formatQuantity(static_cast<double>(limits.output), "B"));
   if (end == ReadEnd::kFailed) return "could not be evaluated: the pipe to its process cannot be read";
-  if (end == ReadEnd::kDeadline || late) return tooLong(formatQuantity(limits.wallSeconds, "s"));
-  if (signal == SIGXCPU) return tooLong(fmt::format("{}s of CPU time", limits.cpuSeconds));
+  if (end == ReadEnd::kDeadline || late) return tooLong(formatQuantity(limits.wallSeconds, "s"), limits);
+  if (signal == SIGXCPU) return tooLong(fmt::format("{}s of CPU time", limits.cpuSeconds), limits);
   if (signal == SIGINT || signal == SIGTERM) return "was interrupted";
   if (signal != 0)
     return fmt::format("ended its process unexpectedly, by signal {} ({})", signal, strsignal(signal));
@@ -197,7 +196,7 @@ ChildEnd failed(const char* what) {
 
 }  // namespace
 
-ChildEnd runInChild(const LuaLimits& limits, const std::function<std::string(volatile int* line)>& work) {
+ChildEnd runInChild(const ChildLimits& limits, const std::function<std::string(volatile int* line)>& work) {
   const SharedLine line;
   if (line.get() == nullptr) return failed("mmap");
   int ends[2];

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process with bounded CPU time, wall time and output, in which untrusted Lua code is evaluated.
+// A child process with bounded CPU time, wall time, memory and output, for work on what nobody vouches for.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
-#include "runner/plan/lua/lua_limits.h"
-
 namespace muster {
+
+/// How much a child may use before it is ended.
+struct ChildLimits {
+  size_t process = size_t{512} << 20;  ///< bytes that the process may map beyond what it begins with
+  int cpuSeconds = 2;
+  double wallSeconds = 30;           ///< on a machine under load CPU time takes longer
+  size_t output = size_t{16} << 20;  ///< bytes that the child may hand back
+  bool isSealed = true;              ///< it can only compute: no descriptor, file, process or socket
+  std::string hint = {};             ///< what to say of a child that takes too long
+};
 
 /// How the child ended.
 struct ChildEnd {
@@ -17,8 +26,8 @@ struct ChildEnd {
 };
 
 /// Forks and runs `work` there; what it returns comes back through a pipe. `work` keeps the line that it
-/// evaluates in the integer it is given. The calling process must have one thread. The child holds no
-/// descriptor but the pipe, the standard input and outputs, and dies with its parent.
-ChildEnd runInChild(const LuaLimits& limits, const std::function<std::string(volatile int* line)>& work);
+/// evaluates in the integer it is given. The calling process must have one thread. The child dies with its
+/// parent; a sealed one holds no descriptor but the pipe, the standard input and outputs.
+ChildEnd runInChild(const ChildLimits& limits, const std::function<std::string(volatile int* line)>& work);
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluates a Lua plan in this process and writes the table that it returns as a JSON message; see
-// lua_child.h for the process around it.
+// limited_child.h for the process around it.
 #pragma once
 
 #include <map>

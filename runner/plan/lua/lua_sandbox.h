@@ -21,7 +21,7 @@ struct LuaFailure {
 
 /// One sandbox. Built on the Lua library that throws C++ exceptions, so C++ objects in functions called from
 /// Lua are destroyed when an error passes them. What memory and instructions cannot bound (C functions that
-/// run long) is left to the process around it: see lua_child.h.
+/// run long) is left to the process around it: see limited_child.h.
 class LuaSandbox {
  public:
   /// `line` is kept at the line that runs; it may lie in memory shared with the parent process.

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "runner/core/text.h"
-#include "runner/plan/lua/lua_child.h"
+#include "runner/system/limited_child.h"
 #include "runner/plan/lua/lua_sandbox.h"
 
 namespace muster {
