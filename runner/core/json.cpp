@@ -291,4 +291,20 @@ const Json* JsonReader::array(const char* key) {
   return nullptr;
 }
 
+Json toJson(const Error& error) {
+  return {{"code", static_cast<int>(error.code)}, {"message", error.message}, {"where", error.where}};
+}
+
+std::optional<Error> errorFromJson(const Json& json) {
+  int code = 0;
+  Error error;
+  JsonReader reader(json, "error");
+  reader.read("code", code);
+  reader.read("message", error.message);
+  reader.read("where", error.where);
+  if (!reader.ok()) return std::nullopt;
+  error.code = static_cast<ErrorCode>(code);
+  return error;
+}
+
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ std::string dumpJson(const Json& value, int indent = -1);
 Json numberToJson(double value);
 /// Reads what numberToJson wrote, and null as NaN. False when it is anything else.
 bool numberFromJson(const Json& json, double& value);
+
+/// For another process. What is no such error is nullopt.
+Json toJson(const Error& error);
+std::optional<Error> errorFromJson(const Json& json);
 
 /// Reads typed fields of one object and collects the first failure, so a reader is a list of statements:
 ///   JsonReader r(json, "record.stages[2]");

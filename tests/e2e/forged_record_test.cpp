@@ -127,6 +127,14 @@ TEST_F(ForgedRecord, LacksAVerdictOrADevice) {
   });
 }
 
+void keepEnds(StageRecord& stage, const std::function<bool(const Json& end)>& isKept) {
+  Json kept = Json::array();
+  for (const Json& end : stage.evidence["ends"])
+    if (isKept(end)) kept.push_back(end);
+  ASSERT_FALSE(kept.empty());
+  stage.evidence["ends"] = kept;
+}
+
 /// However much is taken away with its results, the stage's own evidence still asks for it.
 TEST_F(ForgedRecord, LacksMeasurementsWithTheirCheckResults) {
   const auto take = [](Record& r, const std::function<bool(const std::string& metric, int rank)>& isTaken) {
@@ -144,6 +152,22 @@ TEST_F(ForgedRecord, LacksMeasurementsWithTheirCheckResults) {
   expectRefused([&](Record& r) {
     take(r, [](const auto&, int) { return true; });
     gemmOf(r).evidence["ends"] = Json::array();
+  });
+  expectRefused([&](Record& r) {
+    take(r, [](const auto&, int) { return true; });
+    gemmOf(r).evidence.erase("ends");
+  });
+  expectRefused([&](Record& r) {
+    take(r, [&](const auto&, int rank) { return rank == 5; });
+    std::erase_if(gemmOf(r).ranks, [](const RankRecord& rank) { return rank.rank == 5; });
+    keepEnds(gemmOf(r), [](const Json& end) { return end["rank"] != 5; });
+  });
+  expectRefused([](Record& r) {  // one of its cases
+    StageRecord& stage = gemmOf(r);
+    stage.telemetry.clear();
+    std::erase_if(stage.measurements, [](const Measurement& m) { return m.caseId == "gemm"; });
+    std::erase_if(stage.verdicts, [](const Verdict& v) { return v.caseId == "gemm"; });
+    keepEnds(stage, [](const Json& end) { return end["case"] != "gemm"; });
   });
 }
 

@@ -22,6 +22,8 @@ namespace {
 
 constexpr uint64_t kMostCompared = 100'000'000;  ///< pairs of labels; real records have some 100,000
 constexpr std::string_view kProgramMetric = "exec.program";
+constexpr std::string_view kTelemetryCase =
+    "telemetry";  ///< what is sampled beside a stage, on its first rank
 constexpr std::string_view kDeviceCount = "env.device_count";
 constexpr std::string_view kDeviceName = "env.device_name";
 constexpr std::string_view kDeviceMemory = "env.device_memory";
@@ -290,41 +292,49 @@ uint64_t StageReader::measuredId(std::string_view metric, std::string_view caseI
   return keyedHash(scratchKey_);
 }
 
-bool StageReader::lacksMeasurements(const dom::object& evidence) {
+bool StageReader::lacksMeasurements(const dom::object& evidence, Scope scope) {
   requireUniqueKeys(evidence, failures_);
   dom::array ends;
-  if (evidence.at_key("ends").get(ends) != simdjson::SUCCESS) return false;  // says nothing of its cases
-  if (measured_.size() == 0 || ends.size() == 0) return true;
+  dom::object caseMetrics;
+  if (evidence.at_key("ends").get(ends) != simdjson::SUCCESS || ends.size() == 0 ||
+      evidence.at_key("case_metrics").get(caseMetrics) != simdjson::SUCCESS)
+    return true;
   std::set<std::string_view> limited;
   for (const Asked& asked : asked_)
     if (asked.counts) limited.insert(asked.metric);
-  dom::object caseMetrics;
-  // By case: what each rank measures, and what rank 0 alone does for all.
-  std::map<std::string_view, std::vector<std::string_view>> due, dueOfLeader;
-  if (evidence.at_key("case_metrics").get(caseMetrics) == simdjson::SUCCESS)
-    for (const auto& [caseId, metrics] : caseMetrics)
-      if (dom::array list; metrics.get(list) == simdjson::SUCCESS)
-        for (const dom::element item : list)
-          if (std::string_view metric; item.get(metric) == simdjson::SUCCESS && limited.contains(metric))
-            (leaderMetrics_.contains(std::string(metric)) ? dueOfLeader : due)[caseId].push_back(metric);
-  std::set<uint64_t> seen;
+  struct Case {
+    std::set<int64_t> ended;             ///< ranks
+    std::set<std::string_view> metrics;  ///< that each of them measures, and are limited
+    std::set<std::string_view> ofLeader;
+  };
+  std::map<std::string_view, Case> cases;
+  for (const auto& [caseId, metrics] : caseMetrics) {
+    Case& one = cases[caseId];
+    if (dom::array list; metrics.get(list) == simdjson::SUCCESS)
+      for (const dom::element item : list)
+        if (std::string_view metric; item.get(metric) == simdjson::SUCCESS && limited.contains(metric))
+          (leaderMetrics_.contains(std::string(metric)) ? one.ofLeader : one.metrics).insert(metric);
+  }
   for (const dom::element end : ends) {
     std::string_view caseId, state;
     int64_t rank = 0;
     if (end["case"].get(caseId) != simdjson::SUCCESS || end["rank"].get(rank) != simdjson::SUCCESS ||
         end["state"].get(state) != simdjson::SUCCESS)
       return true;
-    const uint64_t any = measuredId("", caseId, rank);
-    if (state != nameOf(CaseEnd::State::kOk) || !seen.insert(any).second) continue;
+    Case& one = cases[caseId];
+    if (!one.ended.insert(rank).second || state != nameOf(CaseEnd::State::kOk)) continue;
     const auto lacks = [&](std::string_view metric) {
       return measured_.find(measuredId(metric, caseId, rank)) == nullptr;
     };
-    if (measured_.find(any) == nullptr || std::any_of(due[caseId].begin(), due[caseId].end(), lacks))
-      return true;
-    const auto& ofLeader = dueOfLeader[caseId];
-    if (rank == 0 && std::any_of(ofLeader.begin(), ofLeader.end(), lacks)) return true;
+    if (lacks("") || std::any_of(one.metrics.begin(), one.metrics.end(), lacks)) return true;
+    if (rank == 0 && std::any_of(one.ofLeader.begin(), one.ofLeader.end(), lacks)) return true;
   }
-  return false;
+  size_t ranks = scope == Scope::kDevice ? listed_ : 1;
+  for (const auto& [caseId, one] : cases)
+    if (caseId != kTelemetryCase) ranks = std::max(ranks, one.ended.size());
+  return std::any_of(cases.begin(), cases.end(), [&](const auto& one) {
+    return one.second.ended.size() < (one.first == kTelemetryCase ? 1 : ranks);
+  });
 }
 
 void StageReader::noteDevice(Parts& parts) {

@@ -119,7 +119,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   readLeaderMetrics(evidence);
   readCancelledCases(evidence);
   if (accepted && summary.state == StageState::kRan && failures_.ok())
-    node_->doubtful = node_->doubtful || lacksMeasurements(evidence);
+    node_->doubtful = node_->doubtful || lacksMeasurements(evidence, summary.scope);
   if (failures_.ok()) {
     // Without expectations no verdict may point at one: readVerdict says so.
     const auto missing = evidence.at_key("expectations").get(expectations);

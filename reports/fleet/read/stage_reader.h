@@ -39,10 +39,8 @@ class StageReader {
   [[nodiscard]] const Accounting& counted() const { return counted_; }
   /// Whether every flaky verdict's stage allows it.
   [[nodiscard]] bool flakyAllowed() const { return flakyAllowed_; }
-  /// Whether the inventory's devices are those that Muster's own stage measured, where it tells of any.
-  [[nodiscard]] bool measuredDevices() const {
-    return !toldOtherwise_ && (told_.empty() || told_.size() == 1 + 2 * listed_);
-  }
+  /// Whether the inventory's devices are those that Muster's own stage measured.
+  [[nodiscard]] bool measuredDevices() const { return !toldOtherwise_ && told_.size() == 1 + 2 * listed_; }
   /// Puts the deviations in order and drops those beyond the bound.
   void finish();
 
@@ -170,9 +168,9 @@ class StageReader {
   void checkAsked();
   /// The number of what one rank measured in one case: of this metric, or empty: of any.
   uint64_t measuredId(std::string_view metric, std::string_view caseId, int64_t rank);
-  /// Whether cases ended well without a metric that expectations are about, or the stage measured nothing.
+  /// Whether a case did not end on all ranks, or ended well without a metric that expectations are about.
   /// Where labels tell that it need not be there the judge knows: honest records are seldom among them.
-  bool lacksMeasurements(const dom::object& evidence);
+  bool lacksMeasurements(const dom::object& evidence, Scope scope);
   /// Notes what the inventory says too.
   void noteDevice(Parts& parts);
   void checkArtifacts(const dom::array& artifacts);

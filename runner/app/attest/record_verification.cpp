@@ -46,12 +46,11 @@ class RunVerification {
   RunVerification(const VerifyTools& tools, std::string prefix, Verification& out)
       : tools_(tools), prefix_(std::move(prefix)), out_(out) {}
 
-  std::optional<Record> verify() {
+  void verify() {
     const auto text = tools_.folder.read(prefix_ + kRecordName, kMaxRecordBytes);
     const auto record = text.ok() ? uncheckedRecord(*text) : Result<Record>(text.error());
     if (!record.ok()) {
-      refute(VerifyCheck::kRecord, std::string(kRecordName) + ": " + record.error().message);
-      return std::nullopt;
+      return refute(VerifyCheck::kRecord, std::string(kRecordName) + ": " + record.error().message);
     }
     sameBuild_ = record->buildId == buildId();
     verifyRecord(*record, *text);
@@ -61,7 +60,6 @@ class RunVerification {
     verifyArtifacts(*record);
     verifyJournal(*record);
     verifyReports(*record, *text);
-    return *record;
   }
 
  private:
@@ -378,6 +376,16 @@ class RunVerification {
   bool same_ = true;  ///< all compared files are what they must be
 };
 
+/// Adds what the child process of a record found.
+Status takeFindings(const std::string& output, PredicateTime& lua, Verification& out) {
+  MUSTER_TRY(const Json told, parseJson(output));
+  JsonReader reader(told, "result");
+  reader.read("left", lua.left);
+  const Json* checks = reader.object("checks");
+  MUSTER_CHECK_OK(reader.status());
+  return out.add(*checks);
+}
+
 }  // namespace
 
 bool hasFile(const attest::FolderList& files, const std::string& name) {
@@ -424,7 +432,22 @@ std::string textDifference(std::string_view found, std::string_view expected) {
 }
 
 std::optional<Record> verifyRun(const VerifyTools& tools, const std::string& prefix, Verification& out) {
-  return RunVerification(tools, prefix, out).verify();
+  const ChildEnd child = runInChild(recordLimits(), [&](volatile int*) {
+    Verification found;
+    RunVerification(tools, prefix, found).verify();
+    return dumpJson({{"checks", found.json()}, {"left", tools.lua.left}});
+  });
+  Status whole = child.problem.empty()
+                     ? takeFindings(child.output, tools.lua, out)
+                     : Status(Error{ErrorCode::kTimeout, "the check of this record " + child.problem, ""});
+  if (!whole.ok()) {
+    out.leaveOpen(VerifyCheck::kRecord, fmt::format("{}{}: {}", prefix, kRecordName, whole.error().message));
+    return std::nullopt;
+  }
+  const auto text = tools.folder.read(prefix + kRecordName, kMaxRecordBytes);
+  if (!text.ok()) return std::nullopt;
+  Result<Record> record = uncheckedRecord(*text);
+  return record.ok() ? std::optional(*std::move(record)) : std::nullopt;
 }
 
 }  // namespace muster

@@ -56,4 +56,24 @@ Json Verification::json() const {
   return checks;
 }
 
+Status Verification::add(const Json& checks) {
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    const char* name = namesOf(VerifyCheck{})[i];
+    JsonReader all(checks, "checks");
+    const Json* check = all.object(name);
+    MUSTER_CHECK_OK(all.status());
+    JsonReader reader(*check, name);
+    const auto append = [&](const char* state, std::vector<std::string>& lines) {
+      std::vector<std::string> more;
+      reader.read(state, more);
+      lines.insert(lines.end(), more.begin(), more.end());
+    };
+    append("refuted", lines_[i].refuted);
+    append("open", lines_[i].open);
+    append("confirmed", lines_[i].told);
+    MUSTER_CHECK_OK(reader.status());
+  }
+  return {};
+}
+
 }  // namespace muster

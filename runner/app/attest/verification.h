@@ -43,6 +43,8 @@ class Verification {
   [[nodiscard]] std::string text() const;
   /// All of them, by check: {"signature": {"refuted": [], "open": [], "confirmed": []}}.
   [[nodiscard]] Json json() const;
+  /// Adds what another one found, from its json().
+  Status add(const Json& checks);
 
  private:
   struct Lines {

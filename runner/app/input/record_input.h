@@ -7,6 +7,7 @@
 #include "reports/fleet/read/stage_check.h"
 #include "runner/app/stage/stage_runner.h"
 #include "runner/record/record.h"
+#include "runner/system/limited_child.h"
 
 namespace muster {
 
@@ -29,16 +30,23 @@ struct RecordFile {
 /// its plan is missing.
 Result<Record> recordAt(const RecordFile& file);
 
-/// How the outcomes of a stage or the acceptance in a record differ from what its samples come to when they
-/// are judged again; empty: they are the same. Errors: it cannot be judged again. `call`: what the Lua of all
-/// records of this call may still use.
+/// What contradicts the record: outcomes or an acceptance that its samples do not come to when they are
+/// judged again, an inventory that it measured otherwise, results that an accepted record lacks; empty:
+/// nothing. Errors: it cannot be judged again. `call`: what the Lua of all records of this call may still
+/// use.
 Result<std::string> unsoundness(const Record& record, PredicateTime& call);
 
-/// A record as recordAt() reads it, and its verdicts are what its samples come to: else kUsage. kTimeout
-/// where `call` is used up, also by its plan.
+/// A record as recordAt() reads it, once nothing contradicts it: else kUsage. It is checked in a child
+/// process with limits; kTimeout where the record takes more, or where `call` is used up, also by its plan.
+/// The calling process must have one thread.
 Result<Record> soundRecordAt(const RecordFile& file, PredicateTime& call);
 /// The same of the one record that a command reads.
 Result<Record> soundRecordAt(const RecordFile& file);
+
+/// kTimeout where that check takes more than its limits, whatever it finds.
+Status checkCost(const RecordFile& file);
+/// Those limits, by far more than a run's own record takes.
+ChildLimits recordLimits();
 
 /// kUsage where the file at `path` was another one when its digest was `sha256`.
 Status checkUnchanged(const Record& record, const std::string& sha256, const std::filesystem::path& path);
@@ -46,8 +54,8 @@ Status checkUnchanged(const Record& record, const std::string& sha256, const std
 /// The record files of a run folder or a folder of runs, or the file itself.
 Result<std::vector<RecordFile>> recordFilesAt(const std::filesystem::path& path);
 
-/// Judges the doubtful records below `run` again, and moves those that are not what their samples come to, or
-/// whose inventory is not what they measured, to the quarantined.
+/// Checks the doubtful records below `run` as soundRecordAt() does, and moves those that something
+/// contradicts to the quarantined. The calling process must have one thread.
 void setAsideUnsound(fleet::FleetRecords& records, const std::filesystem::path& run);
 
 /// Moves the records that lack a stage of their plan to the quarantined. Lua plans are programs: once they

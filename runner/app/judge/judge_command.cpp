@@ -10,6 +10,7 @@
 namespace muster {
 
 Result<int> judgeCommand(const JudgeOptions& options) {
+  MUSTER_CHECK_OK(checkCost(options.record));
   MUSTER_TRY(Record given, recordAt(options.record));
   MUSTER_TRY(std::string original, readFile(options.record));
   const std::string sha256 = sha256Hex(original);

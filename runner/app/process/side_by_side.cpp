@@ -34,9 +34,7 @@ Error systemError(const char* what) {
 }
 
 Json toJson(const Result<int>& result) {
-  if (result.ok()) return {{"exit", *result}};
-  const Error& error = result.error();
-  return {{"code", static_cast<int>(error.code)}, {"message", error.message}, {"where", error.where}};
+  return result.ok() ? Json{{"exit", *result}} : toJson(result.error());
 }
 
 Result<int> resultFromJson(const std::string& text, int status) {
@@ -48,18 +46,11 @@ Result<int> resultFromJson(const std::string& text, int status) {
       ""};
   const Result<Json> json = parseJson(text);
   if (!json.ok() || !json->is_object()) return lost;
-  int exit = 0, code = 0;
-  Error error;
+  int exit = 0;
   JsonReader reader(*json, "result");
-  if (reader.has("exit")) {
-    reader.read("exit", exit);
-    return reader.ok() ? Result<int>(exit) : lost;
-  }
-  reader.read("code", code);
-  reader.read("message", error.message);
-  reader.read("where", error.where);
-  error.code = static_cast<ErrorCode>(code);
-  return reader.ok() ? error : lost;
+  if (!reader.has("exit")) return errorFromJson(*json).value_or(lost);
+  reader.read("exit", exit);
+  return reader.ok() ? Result<int>(exit) : lost;
 }
 
 /// One part at work.
