@@ -47,7 +47,26 @@ Result<std::string> mountId(int fd) {
   return Error{ErrorCode::kIo, "the kernel does not tell the mount of a file", "/proc/self/fdinfo"};
 }
 
+/// Inode number of the top directory of the mount below `directory`; empty where the kernel (before 5.8) does
+/// not tell where that is.
+std::string mountRoot(int directory) {
+  constexpr int kMostLevels = 1000;
+  Fd at(openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (int level = 0; at.valid() && level < kMostLevels; ++level) {
+    struct statx info {};
+    if (statx(at.get(), "", AT_EMPTY_PATH, STATX_INO, &info) != 0) break;
+    if ((info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) return std::to_string(info.stx_ino);
+    at = Fd(openat(at.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string inodeOf(int directory) {
+  struct stat info {};
+  return fstat(directory, &info) == 0 ? std::to_string(info.st_ino) : "";
+}
 
 Result<Mount> mountOf(int directory) {
   MUSTER_TRY(const std::string id, mountId(directory));
@@ -59,7 +78,8 @@ Result<Mount> mountOf(int directory) {
     const std::vector<std::string> mount = split(line.substr(0, dash), ' ');
     const std::vector<std::string> system = split(line.substr(dash + 3), ' ');
     if (mount.size() < 6 || system.size() < 3) break;
-    return Mount{unescaped(system[1]), unescaped(system[0]), unescaped(mount[5] + "," + system[2])};
+    return Mount{unescaped(system[1]), unescaped(system[0]), unescaped(mount[5] + "," + system[2]),
+                 mountRoot(directory)};
   }
   return Error{ErrorCode::kIo, "has no line for mount " + id, "/proc/self/mountinfo"};
 }

@@ -14,9 +14,10 @@ namespace muster::storage {
 
 /// The mount of an open directory, by /proc/self/mountinfo.
 struct Mount {
-  std::string source;   ///< /dev/nvme0n1p1, server:/export
-  std::string type;     ///< ext4, nfs4, lustre
-  std::string options;  ///< of the mount and of the file system
+  std::string source;     ///< /dev/nvme0n1p1, server:/export
+  std::string type;       ///< ext4, nfs4, lustre
+  std::string options;    ///< of the mount and of the file system
+  std::string root = {};  ///< inode number of its top directory, which no other node can replace; or empty
 
   [[nodiscard]] std::string text() const { return type + " of " + source; }
 };
@@ -31,6 +32,9 @@ Result<Fd> openDirectory(const std::string& path);
 
 /// The same for one to make something in: for root, refused where another user could replace what is made.
 Result<Fd> openIn(const std::string& directory);
+
+/// Inode number of an open directory: on a file system of the network the same on all nodes. Empty: unknown.
+std::string inodeOf(int directory);
 
 /// An error where an open directory is not this user's alone.
 Status requireOwn(int directory, const std::string& shown);

@@ -87,10 +87,17 @@ class Meeting {
       return failed("cannot make a directory there", errno, name);
     own_ = Fd(openat(parent_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!own_.valid()) return failed("cannot open the directory", errno, name);
+    inode_ = inodeOf(own_.get());
     const Status isOwn = requireOwn(own_.get(), name);
     return isOwn.ok() ? isOwn : Error{ErrorCode::kPeer, isOwn.error().message, name};
   }
   [[nodiscard]] int fd() const { return own_.get(); }
+  [[nodiscard]] const std::string& inode() const { return inode_; }  ///< empty: not entered
+  /// Whether the name or that of `directory`, the parent, leads to another directory now, or to none.
+  [[nodiscard]] bool isMoved(const std::string& directory) const {
+    return own_.valid() && (leadsAway(AT_FDCWD, directory, parent_.get(), 0) ||
+                            leadsAway(parent_.get(), name_, own_.get(), AT_SYMLINK_NOFOLLOW));
+  }
 
   /// A new version of a file, whatever is in its place. It is written under a name that nobody else knows,
   /// and prepared there before it is renamed.
@@ -125,6 +132,14 @@ class Meeting {
   }
 
  private:
+  static bool leadsAway(int from, const std::string& name, int open, int flags) {
+    struct stat own {};
+    struct stat named {};
+    if (fstat(open, &own) != 0) return false;
+    if (fstatat(from, name.c_str(), &named, flags) != 0) return errno == ENOENT || errno == ENOTDIR;
+    return own.st_dev != named.st_dev || own.st_ino != named.st_ino;
+  }
+
   /// Inode, size and time of change, which tell of whatever another one did to a file or to its name.
   using Look = std::array<uint64_t, 4>;
   /// As the server has it. Not opened: closing it would end the lock.
@@ -149,7 +164,7 @@ class Meeting {
   }
 
   Fd parent_, own_;
-  std::string name_;
+  std::string name_, inode_;
   std::map<std::string, Look> files_;  ///< as this rank left them
   bool changed_ = false;
 };
@@ -160,8 +175,10 @@ Result<bool> reportFaults(const Site& site, const std::vector<NodeView>& nodes) 
   bool own = false, told = true;
   std::vector<std::string> texts;
   for (const NodeFault& fault : blame(nodes)) {
-    texts.push_back(nodes[static_cast<size_t>(fault.node)].name + ": " + fault.text);
-    if (fault.node != site.rank) continue;
+    const bool isOfAll = fault.node == kAllNodes;
+    texts.push_back((isOfAll ? "all nodes" : nodes[static_cast<size_t>(fault.node)].name) + ": " +
+                    fault.text);
+    if (!isOfAll && fault.node != site.rank) continue;
     own = true;
     told = fault.told;
   }
@@ -210,6 +227,7 @@ class SharedCase {
     if (directory.ok()) {
       MUSTER_TRY(mount_, mountOf(directory->get()));
       MUSTER_CHECK_OK(reportMount(site_, mount_));
+      parent_ = inodeOf(directory->get());
     } else {
       keepProblem({ErrorCode::kPeer, directory.error().message, directory.error().where});
       if (auto above = mountAbove(params_.directory); above.ok()) mount_ = *std::move(above);
@@ -231,6 +249,7 @@ class SharedCase {
     if (site_.host.cancelled()) return Error{ErrorCode::kTimeout, "cancelled", name};
     if (canWork())
       if (const Status status = step(); !status.ok()) keepProblem(status.error());
+    isMoved_ = isMoved_ || meeting_.isMoved(params_.directory);
     return barrier(name);
   }
 
@@ -322,6 +341,10 @@ class SharedCase {
     reader.read("is_common", view.isCommon);
     reader.read("changed", view.changed);
     reader.read("sights", view.sights);
+    reader.read("root", view.root);
+    reader.read("parent", view.parent);
+    reader.read("entered", view.entered);
+    reader.read("moved", view.moved);
     MUSTER_CHECK_OK(reader.status());
     if (view.sights.size() != static_cast<size_t>(site_.size) ||
         view.sights.find_first_not_of(".mswtlu") != std::string::npos)
@@ -336,6 +359,10 @@ class SharedCase {
                                       {"problem", problem_},
                                       {"sights", sights_},
                                       {"is_common", isCommon_},
+                                      {"root", mount_.root},
+                                      {"parent", parent_},
+                                      {"entered", meeting_.inode()},
+                                      {"moved", isMoved_},
                                       {"changed", canWork() && meeting_.changed()}});
     MUSTER_CHECK_OK(store_.set(fmt::format("view/{}", site_.rank), own));
     std::vector<NodeView> nodes;
@@ -366,6 +393,8 @@ class SharedCase {
   Meeting meeting_;
   std::string problem_;    ///< why this node cannot take part
   bool isCommon_ = false;  ///< see NodeView
+  std::string parent_;     ///< see NodeView
+  bool isMoved_ = false;   ///< see NodeView; looked at after each step
   std::string sights_ = std::string(static_cast<size_t>(site_.size), static_cast<char>(Sight::kSame));
   double visibleTime_ = 0;
 };

@@ -123,10 +123,17 @@ class Differences {
   const std::vector<NodeView>& nodes_;
 };
 
+/// Whether `directory` is in another mount for `node` than for `other`. Nodes can mount one directory in
+/// different ways (NFS by two names, or its server itself): they have the same inode number then.
+bool isMountedOtherwise(const NodeView& node, const NodeView& other) {
+  const bool hasOtherRoot = !node.root.empty() && !other.root.empty() && node.root != other.root;
+  return (node.mount != other.mount || hasOtherRoot) && (node.parent.empty() || node.parent != other.parent);
+}
+
 /// Whether most of the other nodes have another mount.
 bool isElsewhere(const std::vector<NodeView>& nodes, const NodeView& node) {
   const auto others = std::count_if(nodes.begin(), nodes.end(),
-                                    [&](const NodeView& other) { return other.mount != node.mount; });
+                                    [&](const NodeView& other) { return isMountedOtherwise(node, other); });
   return others > 1 && 2 * static_cast<size_t>(others) > nodes.size() - 1;
 }
 
@@ -158,6 +165,32 @@ std::vector<NodeFault> blameByViews(const std::vector<NodeView>& nodes) {
   return faults;
 }
 
+/// Whether two nodes met in different directories though both have the same mount.
+bool areParted(const NodeView& one, const NodeView& other) {
+  return !one.entered.empty() && !other.entered.empty() && one.entered != other.entered &&
+         !isMountedOtherwise(one, other);
+}
+
+/// What shows that somebody replaced the directory while nodes were there; empty: nothing does.
+std::string replacement(const std::vector<NodeView>& nodes) {
+  std::vector<int> moved;
+  std::map<std::string, std::vector<int>> parted;  // by inode number
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const NodeView& node = nodes[i];
+    if (node.moved) moved.push_back(static_cast<int>(i));
+    if (std::any_of(nodes.begin(), nodes.end(), [&](const auto& other) { return areParted(node, other); }))
+      parted[node.entered].push_back(static_cast<int>(i));
+  }
+  std::vector<std::string> parts;
+  for (const auto& [inode, which] : parted) {
+    if (parts.size() == kMostNames) break;
+    parts.push_back(fmt::format("{} met in inode {}", namesOf(nodes, which), inode));
+  }
+  if (!moved.empty())
+    parts.push_back(fmt::format("the directory of {} was renamed or replaced", namesOf(nodes, moved)));
+  return join(parts, "; ");
+}
+
 }  // namespace
 
 std::vector<NodeFault> blame(const std::vector<NodeView>& nodes) {
@@ -165,13 +198,21 @@ std::vector<NodeFault> blame(const std::vector<NodeView>& nodes) {
   for (size_t node = 0; node < nodes.size(); ++node)
     if (nodes[node].changed) changed.push_back(static_cast<int>(node));
   std::vector<NodeFault> faults = blameByViews(nodes);
-  if (changed.empty()) return faults;
+  const std::string replaced = replacement(nodes);
+  if (faults.empty() || (changed.empty() && replaced.empty())) return faults;
   for (NodeFault& fault : faults) {
     fault.told = false;
-    fault.text +=
-        fmt::format(" (another node or program changed the files of {}; whose fault it is cannot be told)",
-                    namesOf(nodes, changed));
+    if (!changed.empty())
+      fault.text +=
+          fmt::format(" (another node or program changed the files of {}; whose fault it is cannot be told)",
+                      namesOf(nodes, changed));
   }
+  if (!replaced.empty())
+    faults.insert(faults.begin(),
+                  {kAllNodes,
+                   replaced + " (by another node or program, or `directory` is not shared; whose fault it is "
+                              "cannot be told): find out who else writes there, then run this stage again",
+                   false});
   return faults;
 }
 

@@ -64,14 +64,17 @@ visible_within = "3s"
             "sh"};
   }
   using Change = std::function<void(const fs::path&)>;
-  /// What `change` does to all files in the shared directory, while the run is there, has no host rejected.
-  void runBeside(ClusterRun& run, const Change& change) {
+  /// What `change` does to all files in the shared directory, and `changeDirectory` to those that hold them,
+  /// while the run is there, has no host rejected.
+  void runBeside(ClusterRun& run, const Change& change, const Change& changeDirectory = {}) {
     std::atomic<bool> done = false;
     std::thread vandal([&] {
       std::error_code error;
       while (!done)
-        for (const auto& entry : fs::directory_iterator(shared(), error))
+        for (const auto& entry : fs::directory_iterator(shared(), error)) {
+          if (changeDirectory) changeDirectory(entry.path());
           for (const auto& file : fs::directory_iterator(entry.path(), error)) change(file.path());
+        }
     });
     run.finish();
     done = true;
@@ -182,6 +185,31 @@ TEST_F(ClusterStorage, BlamesNoHostForWhatAnotherOneDoesWhileItWrites) {
     runBeside(run, change);
     EXPECT_GT(hits.exchange(0), 0) << "nothing was changed";
   }
+}
+
+/// The directory where all meet gets another one in its place while they enter, so that one is alone.
+TEST_F(ClusterStorage, BlamesNoHostWhereAnotherOneReplacesTheDirectory) {
+  int parted = 0;
+  for (int round = 0; round < 3; ++round) {
+    bool done = false;
+    const auto replace = [&](const fs::path& directory) {
+      if (done || rename(directory.c_str(), (shared() / ".away").c_str()) != 0) return;
+      done = mkdir(directory.c_str(), 0700) == 0;
+    };
+    ClusterRun run(3, plan(), {});
+    run.startAll();
+    runBeside(
+        run, [](const fs::path&) {}, replace);
+    EXPECT_TRUE(done);
+    if (textOf(run, 0, "node_fault").empty()) continue;  // all were faster, or slower
+    ++parted;
+    for (int host = 0; host < 3; ++host) {
+      EXPECT_EQ(run.ended(host).exitCode, 3) << said(run, host);
+      EXPECT_THAT(textOf(run, host, "node_fault"),
+                  AllOf(HasSubstr("all nodes: "), HasSubstr("met in inode"), HasSubstr("was renamed or")));
+    }
+  }
+  EXPECT_GT(parted, 0);
 }
 
 TEST_F(ClusterStorage, NamesTheHostThatGetsLocksOfOthers) {

@@ -145,6 +145,58 @@ TEST(StorageViews, BlameNoNodeForWhatAnotherCanHaveDone) {
   }
 }
 
+/// Node 1 alone sees other files than all others.
+TEST(StorageViews, BlameNoNodeWhereTheDirectoryWasReplaced) {
+  struct Alone {
+    const char* mount;
+    const char* root;
+    const char* parent;
+    const char* entered;
+    bool moved;
+    bool told;
+  };
+  const char* const same = "nfs4 of server:/export";
+  for (size_t count = 3; count < 6; ++count)
+    for (const Alone& alone : {Alone{same, "2", "40", "50", false, true},  // the same directory
+                               {same, "2", "40", "51", false, false},
+                               {same, "2", "40", "50", true, false},
+                               {same, "2", "41", "51", false, false},  // `directory` was replaced
+                               {same, "", "41", "51", false, false},
+                               {same, "3", "41", "51", false, true},  // a part of the export
+                               {"ext4 of /dev/sda1", "2", "41", "51", false, true},
+                               {"ext4 of /dev/sda1", "2", "40", "51", false, false},  // on the server itself
+                               {"ext4 of /dev/sda1", "2", "41", "51", true, false}}) {
+      std::vector<std::string> rows(count, "." + std::string("m") + std::string(count - 2, '.'));
+      rows[1] = std::string(count, 'm');
+      rows[1][1] = '.';
+      auto nodes = nodesOf(rows);
+      for (NodeView& node : nodes) {
+        node.root = "2";
+        node.parent = "40";
+        node.entered = "50";
+      }
+      nodes[1].mount = alone.mount;
+      nodes[1].root = alone.root;
+      nodes[1].parent = alone.parent;
+      nodes[1].entered = alone.entered;
+      nodes[1].moved = alone.moved;
+      const auto faults = blame(nodes);
+      if (alone.told) {
+        ASSERT_THAT(blamed(faults), ElementsAre(1)) << alone.mount << alone.parent << alone.root;
+        EXPECT_TRUE(faults[0].told);
+        continue;
+      }
+      ASSERT_THAT(blamed(faults), ElementsAre(kAllNodes, 1)) << alone.mount << alone.parent << alone.root;
+      EXPECT_FALSE(faults[0].told || faults[1].told);
+      EXPECT_THAT(faults[0].text, AllOf(HasSubstr("n1"), HasSubstr("cannot be told"), HasSubstr("run this")));
+    }
+  // Where all see the same it is one directory, whatever number a node's file system gives it.
+  auto nodes = nodesOf({"...", "...", "..."});
+  nodes[0].entered = "50";
+  nodes[1].entered = "51";
+  EXPECT_THAT(blame(nodes), ElementsAre());
+}
+
 class StorageShared : public testing::StorageRun {};
 
 TEST_F(StorageShared, IsSimulated) {
