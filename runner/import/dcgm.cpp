@@ -83,7 +83,7 @@ void takeEntry(const Entry& entry, const std::string& caseId, ImportedFile& file
   }
   if (failed) {
     ++file.failures;
-    file.notes.push_back(fmt::format("{} failed on {}: {}", caseId, who, entry.warning));
+    addNote(file.notes, fmt::format("{} failed on {}: {}", caseId, who, entry.warning));
   }
   Measurement m = valueOf("imported.test_passed", {{"test", caseId}}, passed ? 1 : 0, caseId);
   m.rank = entry.device.empty() ? 0 : rank;
@@ -108,7 +108,9 @@ Status readTest(const Json& test, const std::string& path, const std::set<std::s
         return Error{ErrorCode::kUsage, "gives a second result of " + printable(entry.device, 40), at};
       takeEntry(entry, one.id, file, one);
     }
-    return {};
+    if (seen.size() > kMostDevices)
+      return Error{ErrorCode::kUsage, fmt::format("is of more than {} devices", kMostDevices), at};
+    return checkCounts(file.measurements.size(), file.cases.size(), at);
   });
   if (const Json* summary = r.has("test_summary") ? r.object("test_summary") : nullptr) {
     std::string status;

@@ -26,17 +26,29 @@ void addLatency(const FioDirection& of, const Labels& labels, const std::string&
   if (of.latency) add("mean", *of.latency);
 }
 
-double wholeOption(const FioJob& job, const char* name) {
-  const auto found = job.options.find(name);
-  return found == job.options.end() ? 1 : static_cast<double>(wholeNumber(found->second).value_or(1));
+/// A job with the options that all jobs of the file share.
+struct GivenJob {
+  const FioJob& job;
+  const FioOutput& file;
+
+  [[nodiscard]] const std::string* option(const char* name) const {
+    for (const auto* options : {&job.options, &file.options})
+      if (const auto found = options->find(name); found != options->end()) return &found->second;
+    return nullptr;
+  }
+};
+
+double wholeOption(const GivenJob& given, const char* name) {
+  const std::string* text = given.option(name);
+  return text == nullptr ? 1 : static_cast<double>(wholeNumber(*text).value_or(1));
 }
 
 /// Bytes of "64M", which is 64 * 2^20 here; 0 without the option or in another form, as "50%".
-double sizeOf(const FioJob& job) {
-  const auto found = job.options.find(job.options.contains("io_size") ? "io_size" : "size");
-  if (found == job.options.end()) return 0;
+double sizeOf(const GivenJob& given) {
+  const std::string* found = given.option(given.option("io_size") != nullptr ? "io_size" : "size");
+  if (found == nullptr) return 0;
   constexpr std::string_view kPrefixes = "kmgt";
-  std::string text = lowerCase(found->second);
+  std::string text = lowerCase(*found);
   const size_t power = text.empty() ? std::string::npos : kPrefixes.find(text.back());
   if (power != std::string::npos) text.pop_back();
   const double count = static_cast<double>(wholeNumber(text).value_or(0));
@@ -45,27 +57,28 @@ double sizeOf(const FioJob& job) {
 
 /// How a job with a `runtime` ended long before it though it had not moved its size either, as after a
 /// signal, which fio calls no error; empty: it did not. `time_based` is not in fio's output.
-std::string earlyEnd(const FioJob& job) {
+std::string earlyEnd(const GivenJob& given) {
   for (const char* otherEnd : {"exitall", "exit_what", "fill_device", "number_ios", "ramp_time", "read_iolog",
                                "steadystate", "zonemode"})
-    if (job.options.contains(otherEnd)) return "";
-  const auto found = job.options.find("runtime");
-  if (found == job.options.end()) return "";
-  const auto runtime = parseDuration(wholeNumber(found->second) ? found->second + "s" : found->second);
-  const double threads = wholeOption(job, "numjobs"), size = sizeOf(job) * wholeOption(job, "loops");
-  double ran = job.runtime / threads, moved = 0;
-  for (const auto& [direction, of] : job.directions) {
+    if (given.option(otherEnd) != nullptr) return "";
+  const std::string* found = given.option("runtime");
+  if (found == nullptr) return "";
+  const auto runtime = parseDuration(wholeNumber(*found) ? *found + "s" : *found);
+  const double threads = wholeOption(given, "numjobs"), size = sizeOf(given) * wholeOption(given, "loops");
+  double ran = given.job.runtime / threads, moved = 0;
+  for (const auto& [direction, of] : given.job.directions) {
     ran = std::max(ran, of.runtime);
     moved += of.bytes;
   }
   if (!runtime.ok() || ran + std::max(1.0, *runtime / 50) >= *runtime) return "";
-  const bool sizeUnknown = size == 0 && (job.options.contains("size") || job.options.contains("io_size"));
+  const bool sizeUnknown =
+      size == 0 && (given.option("size") != nullptr || given.option("io_size") != nullptr);
   const auto isNear = [&](double goal) { return std::abs(moved - goal) <= 0.1 * goal; };
   if (sizeUnknown || (size > 0 && (isNear(size) || isNear(size * threads)))) return "";
   return fmt::format("it ran {:.4g} s of its runtime of {:.4g} s: fio ended early", ran, *runtime);
 }
 
-void addJob(const FioJob& job, ImportedFile& file) {
+void addJob(const FioJob& job, const FioOutput& output, ImportedFile& file) {
   ImportedCase one;
   one.id = fmt::format("{}[job={}]", printable(job.name, 60), file.cases.size() + 1);
   one.labels = {{"name", job.name}};
@@ -85,7 +98,7 @@ void addJob(const FioJob& job, ImportedFile& file) {
     file.measurements.push_back(valueOf("imported.operation_rate", labels, of.operations, one.id));
     addLatency(of, labels, one.id, file);
   }
-  if (const std::string early = earlyEnd(job); !early.empty()) one.error = early;
+  if (const std::string early = earlyEnd({job, output}); !early.empty()) one.error = early;
   if (!moved) one.error = "the job moved nothing";
   if (job.errors > 0) one.error = fmt::format("{} of its operations failed", job.errors);
   if (job.error != 0) one.error = fmt::format("fio ended it with error {}", job.error);
@@ -102,7 +115,7 @@ Result<ImportedFile> readFio(const Source& source) {
   if (!output.ok()) return source.refuse(output.error().where, output.error().message);
   ImportedFile file;
   file.tool = output->version;
-  for (const FioJob& job : output->jobs) addJob(job, file);
+  for (const FioJob& job : output->jobs) addJob(job, *output, file);
   if (file.cases.empty()) file.cases.push_back({"fio", {}, {}, {}, "the file holds no job"});
   file.limits = "errors of operations, and no rate";
   file.verdict = file.failures > 0 ? ToolVerdict::kFailed : ToolVerdict::kPassed;

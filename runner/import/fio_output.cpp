@@ -2,6 +2,8 @@
 // See fio_output.h.
 #include "runner/import/fio_output.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace muster {
@@ -9,6 +11,7 @@ namespace {
 
 constexpr double kNanos = 1e9;
 constexpr double kMillis = 1e3;
+constexpr size_t kMostJobs = 1'000;
 constexpr const char* kDirections[] = {"read", "write", "trim"};
 constexpr const char* kPercentiles[] = {"50.000000", "99.000000", "99.900000"};
 
@@ -66,9 +69,8 @@ void addOptions(const Json& json, const char* key, std::map<std::string, std::st
     if (value.is_string()) out[name] = value.get<std::string>();
 }
 
-Result<FioJob> readJob(const Json& json, const Json& file, const std::string& path) {
+Result<FioJob> readJob(const Json& json, const std::string& path) {
   FioJob job;
-  addOptions(file, "global options", job.options);
   addOptions(json, "job options", job.options);
   JsonReader r(json, path);
   r.read("jobname", job.name);
@@ -88,8 +90,11 @@ Result<FioOutput> readFioOutput(const Json& json) {
   FioOutput output;
   JsonReader r(json, "");
   r.read("fio version", output.version);
+  addOptions(json, "global options", output.options);
   r.each("jobs", [&](const Json& one, const std::string& path) -> Status {
-    MUSTER_TRY(FioJob job, readJob(one, json, path.substr(1)));
+    if (output.jobs.size() == kMostJobs)
+      return Error{ErrorCode::kUsage, fmt::format("is one of more than {} jobs", kMostJobs), path.substr(1)};
+    MUSTER_TRY(FioJob job, readJob(one, path.substr(1)));
     output.jobs.push_back(std::move(job));
     return {};
   });

@@ -27,7 +27,7 @@ struct FioDirection {
 
 struct FioJob {
   std::string name;
-  std::map<std::string, std::string> options;  ///< as written; those without a value are not reported
+  std::map<std::string, std::string> options;  ///< its own as written; those without a value are not reported
   double runtime = 0;   ///< seconds, summed over the threads that are reported as this job
   int error = 0;        ///< errno that ended it, or the first one where it went on; 0: none
   uint64_t errors = 0;  ///< failed operations of a job that goes on after errors (continue_on_error)
@@ -36,6 +36,7 @@ struct FioJob {
 
 struct FioOutput {
   std::string version;
+  std::map<std::string, std::string> options;  ///< of each job that has no other of this name
   std::vector<FioJob> jobs;
 };
 

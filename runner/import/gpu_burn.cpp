@@ -139,9 +139,8 @@ Result<ImportedFile> readGpuBurn(const Source& source) {
   MUSTER_CHECK_OK(eachLine(source.text, [&](std::string_view line, size_t number) -> Status {
     last = number;
     // Lines of progress overwrite each other on a terminal.
-    for (const std::string& part : split(std::string(line), '\r'))
-      MUSTER_CHECK_OK(readLine(source, part, number, burn));
-    return {};
+    return eachLine(
+        line, [&](std::string_view part, size_t) { return readLine(source, part, number, burn); }, '\r');
   }));
   for (const Burned& gpu : burn.gpus)
     if (burn.tested == 0 || burn.gpus.size() != burn.tested || !gpu.listed)

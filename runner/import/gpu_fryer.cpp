@@ -27,7 +27,8 @@ struct Frying {
   std::set<std::string_view> ids;
   std::vector<std::string> dtypes;
   std::vector<Fried> gpus;
-  std::vector<std::string> reasons;
+  std::vector<std::string> reasons;  ///< those that are kept as notes
+  int unhealthy = 0;                 ///< GPUs that have one
   std::string verdict;
   std::string rest;  ///< the first line behind the verdict that gpu-fryer does not print
 };
@@ -108,7 +109,10 @@ Status readLine(const Source& source, std::string_view line, size_t number, Fryi
   } else if (!frying.verdict.empty() && frying.rest.empty() && !text.empty() && !text.starts_with("- GPU ") &&
              !text.starts_with("Freeing GPUs") && !isUsualEnd(text))
     frying.rest = printable(text, 200);
-  if (line.starts_with("  - GPU ")) frying.reasons.push_back(printable(line.substr(4), 200));
+  if (line.starts_with("  - GPU ")) {
+    ++frying.unhealthy;
+    addNote(frying.reasons, printable(line.substr(4), 200));
+  }
   return {};
 }
 
@@ -152,7 +156,7 @@ ImportedFile fileOf(const Frying& frying) {
   file.limits = "each GPU's rate relative to the best GPU, and throttling";
   const bool healthy = frying.verdict.starts_with("All");
   file.verdict = healthy ? ToolVerdict::kPassed : ToolVerdict::kFailed;
-  file.failures = healthy ? 0 : std::max(1, static_cast<int>(frying.reasons.size()));
+  file.failures = healthy ? 0 : std::max(1, frying.unhealthy);
   file.said = frying.verdict;
   file.notes = frying.reasons;
   file.notes.emplace_back(

@@ -14,8 +14,6 @@ namespace muster {
 namespace imports {
 namespace {
 
-constexpr size_t kMostCases = 1'000;
-constexpr size_t kMostNotes = 100;
 constexpr size_t kLongestName = 200;  // a record repeats it in each of its rows
 
 const std::vector<const Format*>& formats() {
@@ -112,9 +110,8 @@ Result<const Format*> formatOf(const Source& source, const std::string& wanted) 
 
 /// What holds of every file: its names are short, each case is there once, and there are not too many.
 Status checkFile(const Source& source, ImportedFile& file) {
-  if (file.measurements.size() > kMostValues || file.cases.size() > kMostCases)
-    return source.refuse(
-        "", fmt::format("it holds more than {} values, or more than {} tests", kMostValues, kMostCases));
+  if (const Status status = checkCounts(file.measurements.size(), file.cases.size()); !status.ok())
+    return source.refuse("", status.error().message);
   std::set<std::string> seen;
   for (const ImportedCase& one : file.cases)
     if (one.id.size() > kLongestName || !seen.insert(one.id).second)
@@ -285,6 +282,17 @@ bool holds(const Json& json, const char* key) {
 
 void addOnce(std::vector<std::string>& list, std::string text) {
   if (!contains(list, text)) list.push_back(std::move(text));
+}
+
+Status checkCounts(size_t values, size_t cases, const std::string& place) {
+  if (values <= kMostValues && cases <= kMostCases) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("it holds more than {} values, or more than {} tests", kMostValues, kMostCases),
+               place};
+}
+
+void addNote(std::vector<std::string>& notes, std::string text) {
+  if (notes.size() <= kMostNotes) notes.push_back(std::move(text));
 }
 
 namespace {

@@ -347,7 +347,7 @@ Status readRow(const Source& source, std::string_view line, size_t number, Table
   if (!bytes || !wholeNumber(words[1]) || !readHalf(words, 5, row.halves[0]) ||
       !readHalf(words, 9, row.halves[1]))
     return source.refuse(number, "a row with a value that is no finite number: " + printable(line, 160));
-  table.rows.push_back(std::move(row));
+  if (table.rows.size() <= kMostRows) table.rows.push_back(std::move(row));  // refused later
   return {};
 }
 
@@ -406,13 +406,13 @@ Status readComment(const Source& source, std::string_view line, size_t number, T
     table.version = std::string(version.substr(0, version.find(' ')));
     table.library = libraryText(wholeNumber(behind(line, "nccl-library=")).value_or(0));
   }
-  if (const auto error = behind(line, "# error: "); !error.empty()) table.errors.emplace_back(error);
+  if (const auto error = behind(line, "# error: "); !error.empty()) addNote(table.errors, std::string(error));
   if (line.starts_with("# Out of bounds values")) {
     table.bounds = std::string(behind(line, ":"));
     table.boundsFailed = !table.bounds.ends_with("OK");
   } else if (!line.starts_with("# Avg bus bandwidth")) {
     // A check that this reader does not know.
-    if (trim(line).ends_with("FAILED")) table.errors.emplace_back(trim(line));
+    if (trim(line).ends_with("FAILED")) addNote(table.errors, std::string(trim(line)));
   } else {
     table.average = std::string(behind(line, ":"));
     table.averageFailed = table.average.ends_with("FAILED");
@@ -434,14 +434,14 @@ Result<ImportedFile> readText(const Source& source) {
     // Lines of NCCL, MPI and programs beside it stand between the rows.
     const std::string_view begin = trim(line);
     if (begin.find(": Test ") != std::string_view::npos && begin.find("failure") != std::string_view::npos)
-      table.errors.emplace_back(begin);
+      addNote(table.errors, std::string(begin));
     else if (!table.average.empty() && !begin.empty() && source.error.empty() && table.rest.empty() &&
              !isUsualEnd(begin))
       table.rest = fmt::format("line {}: {}", number, printable(begin, 300));
     const auto words = wordsOf(line);
     if (words.size() >= 3 && wholeNumber(words[0]) && wholeNumber(words[1]))
       return readRow(source, line, number, table);
-    if (!begin.empty()) table.others.push_back(fmt::format("line {}: {}", number, printable(begin, 300)));
+    if (!begin.empty()) addNote(table.others, fmt::format("line {}: {}", number, printable(begin, 300)));
     return {};
   }));
   // What may be missing of that line is "FAILED".
@@ -561,7 +561,7 @@ Status readDocument(const Json& json, Table& table) {
     MUSTER_CHECK_OK(one.status());
     MUSTER_CHECK_OK(readHalf(item, "out_of_place", row.place, row.halves[0]));
     MUSTER_CHECK_OK(readHalf(item, "in_place", row.place, row.halves[1]));
-    table.rows.push_back(std::move(row));
+    if (table.rows.size() <= kMostRows) table.rows.push_back(std::move(row));  // refused later
     return {};
   });
   if (r.has("errors")) r.read("errors", table.errors);

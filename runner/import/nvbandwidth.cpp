@@ -132,8 +132,8 @@ Status readTest(const Json& test, const std::string& path, size_t devices, Impor
   const auto known =
       std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& one) { return name == one.name; });
   if (known == std::end(kKnown) && (status == "Passed" || status == "Waived")) {
-    file.notes.push_back(
-        fmt::format("{} is not imported: Muster has no metric that counts as it does", printable(name, 80)));
+    addNote(file.notes, fmt::format("{} is not imported: Muster has no metric that counts as it does",
+                                    printable(name, 80)));
     return {};
   }
   ImportedCase one;
@@ -153,7 +153,7 @@ Status readTest(const Json& test, const std::string& path, size_t devices, Impor
                             why.empty() ? "" : ": " + printable(why, 300));
   }
   file.cases.push_back(std::move(one));
-  return {};
+  return checkCounts(file.measurements.size(), file.cases.size(), path);
 }
 
 Status readRoot(const Json& root, ImportedFile& file) {

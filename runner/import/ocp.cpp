@@ -44,6 +44,7 @@ struct Stream {
   std::map<std::string, Step> steps;            ///< by id
   bool started = false, ended = false;
   double sequence = -1;
+  size_t results = 0;  ///< values and diagnoses of all steps
 };
 
 std::string textIn(const Json& json, const char* key) {
@@ -245,7 +246,11 @@ Status stepArtifact(const Json& json, Stream& stream, ImportedFile& file) {
   const auto step = stream.steps.find(id);
   if (step == stream.steps.end() || step->second.ended)
     return Error{ErrorCode::kUsage, "is of no step that is running", "testStepId"};
-  return takeOfStep(*content, kind, step->second, file);
+  const auto resultsOf = [](const Step& of) { return of.values.size() + of.diagnoses.size(); };
+  stream.results -= resultsOf(step->second);
+  MUSTER_CHECK_OK(takeOfStep(*content, kind, step->second, file));
+  stream.results += resultsOf(step->second);
+  return checkCounts(stream.results, stream.steps.size());
 }
 
 /// Simulated and imported values are no evidence, whatever the stream says.

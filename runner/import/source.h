@@ -14,6 +14,8 @@
 namespace muster::imports {
 
 inline constexpr size_t kMostValues = 100'000;  ///< of one file
+inline constexpr size_t kMostCases = 1'000;     ///< of one file
+inline constexpr size_t kMostNotes = 100;       ///< of one file
 inline constexpr size_t kMostDevices = 1024;    ///< of one node
 inline constexpr double kGiga = 1e9;            ///< of GB/s as these tools print it
 
@@ -36,12 +38,13 @@ struct Format {
   Result<ImportedFile> (*read)(const Source& source);
 };
 
-/// Calls `each(line, number)` from 1 on until one returns an error.
+/// Calls `each(line, number)` from 1 on until one returns an error. Another separator than
+/// that of lines splits a line that a terminal shows over itself.
 template <typename F>
-Status eachLine(std::string_view text, F each) {
+Status eachLine(std::string_view text, F each, char separator = '\n') {
   size_t number = 0;
   while (!text.empty()) {
-    const size_t end = text.find('\n');
+    const size_t end = text.find(separator);
     std::string_view line = text.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
     MUSTER_CHECK_OK(each(line, ++number));
@@ -80,6 +83,13 @@ bool holds(const Json& json, const char* key);
 
 /// Adds a text to a list that does not hold it yet.
 void addOnce(std::vector<std::string>& list, std::string text);
+
+/// Refuses, at `place`, more values or cases than a file may hold. Readers ask while they read: what a file
+/// holds may take many times its size.
+Status checkCounts(size_t values, size_t cases, const std::string& place = "");
+
+/// Adds a note where it is one of those that are kept, or the first of those that are left out.
+void addNote(std::vector<std::string>& notes, std::string text);
 
 /// A measurement of one value.
 Measurement valueOf(std::string metric, Labels labels, double value, std::string caseId);

@@ -91,6 +91,7 @@ struct Node {
   std::map<std::string, std::vector<std::pair<ResultKey, double>>> known;  ///< by benchmark
   std::set<uint64_t> gpus;
   size_t others = 0;
+  size_t taken = 0;  ///< values that are known, together with those of the nodes before
 };
 
 void takeReturnCode(const ResultKey& key, const Json& value, Node& node, ImportedFile& file) {
@@ -105,8 +106,8 @@ void takeOwnVerdict(const ResultKey& key, double value, const Node& node, Import
   const bool failed = (key.metric.ends_with("_pass") && value == 0) || (key.metric == "abort" && value != 0);
   if (!failed) return;
   ++file.failures;
-  file.notes.push_back(fmt::format("{}: {} {} is {}", printable(node.name, 80), printable(key.benchmark, 80),
-                                   printable(key.metric, 80), value));
+  addNote(file.notes, fmt::format("{}: {} {} is {}", printable(node.name, 80), printable(key.benchmark, 80),
+                                  printable(key.metric, 80), value));
 }
 
 Status takeValue(const Source& source, const std::string& text, const Json& value, Node& node,
@@ -136,6 +137,7 @@ Status takeValue(const Source& source, const std::string& text, const Json& valu
     error = fmt::format("{} is {}", printable(text, 120), value.get<double>());
   if (key->kind() != "nccl-bw") node.gpus.insert(key->rank.value_or(0));
   ++node.values[key->benchmark][key->metric];
+  ++node.taken;
   node.known[key->benchmark].emplace_back(*key, value.get<double>());
   return {};
 }
@@ -153,7 +155,12 @@ Status readNode(const Source& source, const Json& json, size_t line, std::vector
     if (other.name == node.name)
       return source.refuse(line, fmt::format("a second result of {}, after that in line {}",
                                              printable(node.name, 80), other.line));
-  for (const auto& [key, value] : json.items()) MUSTER_CHECK_OK(takeValue(source, key, value, node, file));
+  node.taken = nodes.empty() ? 0 : nodes.back().taken;
+  for (const auto& [key, value] : json.items()) {
+    MUSTER_CHECK_OK(takeValue(source, key, value, node, file));
+    if (const Status status = checkCounts(node.taken, node.errors.size()); !status.ok())
+      return refuseAt(source, line, status.error());
+  }
   nodes.push_back(std::move(node));
   return {};
 }

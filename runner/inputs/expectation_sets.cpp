@@ -16,6 +16,8 @@ namespace muster {
 namespace {
 
 constexpr const char* kSets = "expectations";
+/// Of the tables of a list, which are copied twice: as many as it may have, with four of the longest texts.
+constexpr size_t kMostMebibytes = 32;
 
 std::string shown(const Json& value) {
   return printable(dumpJson(value), 60);
@@ -73,6 +75,20 @@ class Expander {
     return false;
   }
 
+  /// Each use copies: false, and told, of a text that its reader refuses, and where the tables of this list
+  /// come to more bytes than it may take.
+  bool mayCopy(const std::string& key, const Json& value, const std::string& place) {
+    if (value.is_string() && key != "predicate" &&
+        value.get_ref<const std::string&>().size() > kMostExpectationText)
+      fail(place, fmt::format("`{}` is longer than {} bytes", printable(key, 80), kMostExpectationText));
+    else if ((copied_ += place.size() + dumpJson(value).size()) > kMostMebibytes << 20)
+      fail(place,
+           fmt::format("with it the expectations of this list take more than {} MiB; shorten its sets, or "
+                       "use them less often",
+                       kMostMebibytes));
+    return !failed_;
+  }
+
   void tooMany() {
     if (!std::exchange(spent_, true))
       fail(item_, fmt::format("found more than {} expectations; expected at most {}", kMostExpectations,
@@ -110,7 +126,8 @@ class Expander {
       Mistake mistake =
           Mistake::name(fmt::format("no set \"{}\" among [{}]", printable(name, 80), kSets), name, known);
       if (mistake.suggestion.empty())
-        mistake = mistake.then(known.empty() ? "; there is none" : "; there are " + join(known, ", "));
+        mistake = mistake.then(known.empty() ? "; there is none"
+                                             : "; there are " + printable(join(known, ", "), 300));
       fail(pointer, mistake);
       return {};
     }
@@ -130,11 +147,13 @@ class Expander {
   }
 
   /// `own` over what a set gave; `set` itself is used up.
-  static ExpectationTable overlaid(ExpectationTable below, const Json& own, const std::string& pointer) {
+  ExpectationTable overlaid(ExpectationTable below, const Json& own, const std::string& pointer) {
     for (const auto& [key, value] : own.items()) {
       if (key == "set") continue;
+      const std::string place = pointerTo(pointer, key);
+      if (failed_ || !mayCopy(key, value, place)) return {};
       below.table[key] = value;
-      below.places[key] = pointerTo(pointer, key);
+      below.places[key] = place;
     }
     return below;
   }
@@ -149,12 +168,13 @@ class Expander {
         kept.push_back(std::move(one));
         continue;
       }
-      const Json list = metric->is_array() ? *metric : Json::array({*metric});
+      const bool isList = metric->is_array();
+      const Json list = isList ? std::exchange(*metric, Json()) : Json::array({*metric});
       const std::string at = one.places["metric"];
       if (list.empty()) fail(at, "metric: found an empty list; expected at least one metric");
       std::set<std::string> seen;
       for (size_t i = 0; i < list.size() && !failed_; ++i) {
-        const std::string place = metric->is_array() ? pointerTo(at, std::to_string(i)) : at;
+        const std::string place = isList ? pointerTo(at, std::to_string(i)) : at;
         const std::string name = list[i].is_string() ? list[i].get<std::string>() : "";
         if (!name.empty() && !seen.insert(name).second)
           fail(place,
@@ -163,7 +183,7 @@ class Expander {
           left.push_back(name);
           continue;
         }
-        if (!spend()) return {};
+        if (!spend() || !mayCopy("metric", one.table, place)) return {};
         kept.push_back(one);
         kept.back().table["metric"] = list[i];
         kept.back().places["metric"] = place;
@@ -185,6 +205,7 @@ class Expander {
   std::vector<std::string> open_;  ///< sets that are being read
   std::string item_;
   size_t made_ = 0;
+  size_t copied_ = 0;                    ///< bytes
   size_t left_ = 3 * kMostExpectations;  ///< uses of sets, their tables, then one for each metric
   bool spent_ = false;
   bool failed_ = false;

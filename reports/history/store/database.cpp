@@ -134,7 +134,12 @@ Result<fs::path> placeOf(const fs::path& named, Access access, int links = 0) {
   const fs::path file = *own / named.filename();
   std::error_code none;
   const fs::path target = fs::read_symlink(file, none);
-  return none || links == kMostLinks ? file : placeOf(*own / target, access, links + 1);
+  if (!none && links < kMostLinks) return placeOf(*own / target, access, links + 1);
+  // Opening a pipe would wait for its writer.
+  if (fs::exists(file, none) && !fs::is_regular_file(file, none))
+    return Error{ErrorCode::kUsage, "it is not a regular file; check the path, or name another with --db",
+                 file.string()};
+  return file;
 }
 
 /// What one statement may read: a few times what the file has on the disk, as joins repeat values.

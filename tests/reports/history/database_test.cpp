@@ -221,6 +221,25 @@ TEST_F(HistoryFile, BesideWhichLiesWhatNoMusterLeftIsRefused) {
   EXPECT_EQ(open(Access::kRead).runs({})->size(), 1u);
 }
 
+/// Whoever opens a pipe waits for its writer.
+TEST_F(HistoryFile, ThatIsNoRegularFileIsRefused) {
+  fs::create_directories(file().parent_path());
+  const fs::path other = file().parent_path() / "other";
+  const auto refused = [&] {
+    for (const Access access : {Access::kRead, Access::kWrite})
+      EXPECT_THAT(errorOf(access),
+                  HasSubstr("it is not a regular file; check the path, or name another with --db"));
+  };
+  ASSERT_EQ(mkfifo(other.c_str(), 0600), 0);
+  fs::create_symlink(other, file());
+  refused();
+  fs::rename(other, file());
+  refused();
+  fs::remove(file());
+  fs::create_directory(file());
+  refused();
+}
+
 /// A writer that was killed in the middle of a transaction.
 TEST_F(HistoryFile, OfAKilledWriterIsAsBeforeItsTransaction) {
   for (const Access access : {Access::kRead, Access::kWrite}) {

@@ -53,6 +53,14 @@ TEST(Import, HugeFilesAreRefusedSoon) {
   EXPECT_THAT(
       refusal(R"({"DCGM Diagnostic": {"test_categories": [{"category": "x", "tests": [)" + tests + "]}]}}"),
       HasSubstr("one of too many tests"));
+  const std::string job = R"({"jobname": "j", "error": 0})";
+  std::string jobs = job, devices = "0";
+  for (int i = 1; i < 1001; ++i) jobs += "," + job;
+  EXPECT_THAT(refusal(R"({"fio version": "fio-3.33", "jobs": [)" + jobs + "]}"),
+              HasSubstr("jobs[1000]: is one of more than 1000 jobs"));
+  for (int i = 1; i < 1025; ++i) devices += fmt::format(R"(", "status": "Skip"}}, {{"gpu_id": "{})", i);
+  EXPECT_THAT(refusal(dcgmJson(R"({"gpu_id": ")" + devices + R"(", "status": "Skip"})")),
+              HasSubstr("results[1024]: is of more than 1024 devices"));
 }
 
 TEST(Import, DamagedJsonIsRefusedWithItsLine) {
@@ -521,6 +529,21 @@ TEST(ImportFio, DamageIsRefusedWithItsPlace) {
   EXPECT_THAT(refusal(fioJson("\"nan\"")), HasSubstr("jobs[0].read: holds a number that is none"));
   EXPECT_THAT(refusal(fioJson("-1")), HasSubstr("holds a number that is none"));
   EXPECT_THAT(refusal(R"({"fio version": "fio-3.33"})"), HasSubstr("jobs"));
+}
+
+/// It ran for 0.3 s.
+TEST(ImportFio, AGlobalOptionHoldsUnlessTheJobHasItsOwn) {
+  const auto errorOf = [](const std::string& global, const std::string& own) {
+    return imported(changed(changed(fioJson(), "\"jobs\"", "\"global options\": {" + global + "}, \"jobs\""),
+                            "\"bs\"", own + "\"bs\""))
+        .cases.at(0)
+        .error;
+  };
+  const std::string sixty = R"("runtime": "60")", brief = R"("runtime": "0.3s", )";
+  EXPECT_THAT(errorOf(sixty, ""), HasSubstr("its runtime of 60 s: fio ended early"));
+  EXPECT_EQ(errorOf(sixty, brief), "");
+  EXPECT_EQ(errorOf(sixty, R"("exitall": "1", )"), "");
+  EXPECT_EQ(errorOf(sixty + R"(, "size": "1000M")", ""), "");
 }
 
 TEST(ImportGpuBurn, EachGpuHasAResult) {

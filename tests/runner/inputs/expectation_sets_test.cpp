@@ -135,6 +135,22 @@ TEST(ExpectationSets, DoublingInEachLevelIsBounded) {
   }
 }
 
+/// A text that no reader takes is not copied first, and neither are many that together fill the memory.
+TEST(ExpectationSets, TextsAreBoundedBeforeTheyAreCopied) {
+  const auto used = [](const std::string& more) {
+    std::string text = "expect = [\"b\"]\n[expectations.a]\nmetric = [\"c.x\", \"c.y\"]\nmin = 1\n" + more;
+    for (int i = 0; i < 500; ++i) text += "[[expectations.b]]\nset = \"a\"\n";
+    return expanded(text);
+  };
+  EXPECT_EQ(used("source = \"" + std::string(4097, 's') + "\"\n").problems,
+            "/expectations/a/source: `source` is longer than 4096 bytes\n");
+  EXPECT_EQ(used("source = \"" + std::string(4096, 's') + "\"\n").tables.size(), 1000u);
+  EXPECT_EQ(
+      used("contains = [\"" + std::string(200'000, 'w') + "\"]\n").problems,
+      "/expectations/a/contains: with it the expectations of this list take more than 32 MiB; shorten its "
+      "sets, or use them less often\n");
+}
+
 /// What is read is written with one item for each, and must be read again.
 TEST(ExpectationSets, ComeToNoMoreThanAListMayHave) {
   const auto items = [](int count) {
