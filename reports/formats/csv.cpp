@@ -55,19 +55,32 @@ std::string csvCell(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string renderCsv(const Record& record) {
+std::string renderCsv(const Record& record, TextLimit& limit) {
   std::string out = kHeader;
   const std::string marks(trim(markPrefix(record)));
   for (const StageRecord& stage : record.stages) {
     const std::string head =
         fmt::format("{},{},{}", csvCell(marks), csvCell(record.node), csvCell(stage.name));
     for (const Measurement& m : stage.measurements) {
+      if (limit.isFull(Weight::kBulk)) {
+        limit.leaveOut(m.isText() ? 1 : m.samples.size());
+        continue;
+      }
       const std::string start = rowStart(head, m);
-      if (m.isText()) out += start + "0," + csvCell(m.text) + "\n";
-      for (size_t i = 0; i < m.samples.size(); ++i) out += fmt::format("{}{},{}\n", start, i, m.samples[i]);
+      if (m.isText()) limit.add(out, Weight::kBulk, [&] { return start + "0," + csvCell(m.text) + "\n"; });
+      for (size_t i = 0; i < m.samples.size(); ++i)
+        limit.add(out, Weight::kBulk, [&] { return fmt::format("{}{},{}\n", start, i, m.samples[i]); });
     }
   }
-  return out;
+  return out + csvNote(kHeader, limit, marks, record.node);
+}
+
+std::string csvNote(std::string_view header, const TextLimit& limit, const std::string& marks,
+                    const std::string& second) {
+  if (limit.leftOut() == 0) return "";
+  const auto others = static_cast<size_t>(std::count(header.begin(), header.end(), ',')) - 1;
+  return fmt::format("{},{}{}\n", csvCell(marks + (marks.empty() ? "" : " ") + limit.note()), csvCell(second),
+                     std::string(others, ','));
 }
 
 std::string mergeCsv(const std::vector<std::string>& texts) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes check results as tests of one CTRF document. Times are whole milliseconds.
 #include <cmath>
+#include <map>
 
 #include "reports/formats/formats.h"
 #include "runner/core/text.h"
@@ -96,12 +97,51 @@ Json acceptanceTest(const Record& record) {
       {"message", verdictText(record) + (record.reasons.empty() ? "" : ": " + join(record.reasons, "; "))}};
 }
 
-Json summaryOf(const Record& record, const Json& tests) {
-  Json summary = {{"tests", tests.size()}};
-  for (const char* status : {"passed", "failed", "skipped", "pending", "other"}) summary[status] = 0;
-  for (const Json& test : tests) {
-    Json& count = summary[test["status"].get<std::string>()];
-    count = count.get<int>() + 1;
+/// The tests of the document. All but the acceptance are kept as text, which takes less memory.
+class TestList {
+ public:
+  explicit TestList(const Record& record) : record_(record) { count(statusOf(record)); }
+
+  void add(const StageRecord& stage, TextLimit& limit) {
+    for (const Verdict& verdict : stage.verdicts) {
+      if (limit.add(text_, weightOf(verdict.outcome),
+                    [&] { return listed(testOf(record_, stage, verdict, measured_)); }))
+        count(statusOf(verdict.outcome));
+    }
+  }
+  void addNote(const std::string& note) {
+    text_ += listed({{"name", markPrefix(record_) + "left out"},
+                     {"status", "skipped"},
+                     {"duration", 0},
+                     {"suite", {record_.node}},
+                     {"rawStatus", "left out"},
+                     {"message", note}});
+    count("skipped");
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] const std::map<std::string, size_t>& counts() const { return counts_; }
+
+ private:
+  void count(const char* status) {
+    ++counts_["tests"];
+    ++counts_[status];
+  }
+  /// A test as it stands after others in the indented document.
+  static std::string listed(const Json& test) {
+    return ",\n   " + join(split(test.dump(1, ' ', true, Json::error_handler_t::replace), '\n'), "\n   ");
+  }
+
+  const Record& record_;
+  MeasuredTexts measured_;
+  std::string text_;
+  std::map<std::string, size_t> counts_;
+};
+
+Json summaryOf(const Record& record, const std::map<std::string, size_t>& counts) {
+  Json summary = Json::object();
+  for (const char* key : {"tests", "passed", "failed", "skipped", "pending", "other"}) {
+    const auto count = counts.find(key);
+    summary[key] = count == counts.end() ? 0 : count->second;
   }
   summary["suites"] = record.stages.size() + 1;
   summary["start"] = milliseconds(record.started);
@@ -128,20 +168,21 @@ Json environmentOf(const Record& record) {
 
 }  // namespace
 
-std::string renderCtrf(const Record& record) {
-  Json tests = Json::array({acceptanceTest(record)});
-  MeasuredTexts measured;
-  for (const StageRecord& stage : record.stages)
-    for (const Verdict& verdict : stage.verdicts) tests.push_back(testOf(record, stage, verdict, measured));
+std::string renderCtrf(const Record& record, TextLimit& limit) {
+  TestList tests(record);
+  for (const StageRecord& stage : record.stages) tests.add(stage, limit);
+  if (limit.leftOut() > 0) tests.addNote(limit.note());
   const Json document = {{"reportFormat", "CTRF"},
                          {"specVersion", "0.0.0"},
                          {"generatedBy", "muster"},
                          {"results",
                           {{"tool", {{"name", "muster"}, {"version", record.toolVersion}}},
-                           {"summary", summaryOf(record, tests)},
-                           {"tests", tests},
+                           {"summary", summaryOf(record, tests.counts())},
+                           {"tests", Json::array({acceptanceTest(record)})},
                            {"environment", environmentOf(record)}}}};
-  return document.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+  std::string text = document.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+  // Line breaks of texts are escaped: this one ends the list.
+  return text.insert(text.find("\n  ],\n  \"environment\""), tests.text());
 }
 
 }  // namespace muster

@@ -87,27 +87,30 @@ std::string incidentText(const Record& record, const Incident& incident, size_t 
 
 }  // namespace
 
-std::string renderMarkdown(const Record& record) {
-  return renderMarkdownOf(record, "");
+std::string renderMarkdown(const Record& record, TextLimit& limit) {
+  return renderMarkdownOf(record, "", limit);
 }
 
-std::string renderMarkdownOf(const Record& record, const std::string& device) {
+std::string renderMarkdownOf(const Record& record, const std::string& device, TextLimit& limit) {
   std::string out =
       fmt::format("## {}{}: {}\n\n", markPrefix(record), verdictText(record), code(record.node));
   for (const Mark& mark : marksOf(record)) out += item(mark.word.c_str(), mark.text);
   out += item("plan", record.plan.name) +
          item("SKU profile", record.profile.name.empty() ? "unknown SKU" : record.profile.name) +
          item("run", record.runId) + item("ended", formatUtc(record.finished));
-  for (const std::string& reason : record.reasons) out += item("reason", reason);
-  for (const Concession& concession : concessionsOf(record)) out += item("concession", concession.text());
+  const auto add = [&](const auto& render) { limit.add(out, Weight::kFinding, render); };
+  for (const std::string& reason : record.reasons) add([&] { return item("reason", reason); });
+  for (const Concession& concession : concessionsOf(record))
+    add([&] { return item("concession", concession.text()); });
   std::vector<Incident> found = incidents(record);
   if (!device.empty())
     std::erase_if(found, [&](const Incident& incident) { return !isAbout(incident, device); });
   PeerDistances distances;
   for (size_t i = 0; i < std::min(found.size(), kMostIncidents); ++i)
-    out += incidentText(record, found[i], i + 1, distances);
+    add([&] { return incidentText(record, found[i], i + 1, distances); });
   if (found.size() > kMostIncidents)
     out += fmt::format("\nand {} more findings in report.html\n", found.size() - kMostIncidents);
+  if (limit.leftOut() > 0) out += fmt::format("\n{}\n", limit.note());
   return out;
 }
 

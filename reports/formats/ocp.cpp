@@ -13,6 +13,8 @@
 namespace muster {
 namespace {
 
+constexpr size_t kMostSoftware = 2000;  ///< as in report.html
+
 Json hardwareOf(const Record& record) {
   Json list = Json::array();
   for (const DevicePart& part : devicesOf(record)) {
@@ -24,14 +26,16 @@ Json hardwareOf(const Record& record) {
   return list;
 }
 
-Json softwareOf(const Record& record) {
+Json softwareOf(const Record& record, TextLimit& limit) {
   Json list = Json::array();
   const Json& software = inventoryPart(record, "software");
   if (!software.is_object()) return list;
   for (const auto& [name, version] : software.items())
-    list.push_back({{"softwareInfoId", name},
-                    {"name", name},
-                    {"version", version.is_string() ? version.get<std::string>() : dumpJson(version)}});
+    if (list.size() < kMostSoftware)
+      list.push_back({{"softwareInfoId", name},
+                      {"name", name},
+                      {"version", version.is_string() ? version.get<std::string>() : dumpJson(version)}});
+  limit.leaveOut(software.size() - list.size());
   return list;
 }
 
@@ -41,16 +45,16 @@ Json marksJson(const Record& record) {
   return list;
 }
 
-Json dutOf(const Record& record) {
+Json dutOf(const Record& record, TextLimit& limit) {
   return {{"dutInfoId", "node"},
           {"name", record.node},
           {"platformInfos", Json::array({{{"info", "backend " + record.backend}}})},
-          {"softwareInfos", softwareOf(record)},
+          {"softwareInfos", softwareOf(record, limit)},
           {"hardwareInfos", hardwareOf(record)},
           {"metadata", {{"marks", marksJson(record)}}}};
 }
 
-Json startOf(const Record& record) {
+Json startOf(const Record& record, TextLimit& limit) {
   return {{"name", markPrefix(record) + record.plan.name},
           {"version", record.toolVersion},
           {"commandLine", shellCommand(record.command)},
@@ -62,7 +66,7 @@ Json startOf(const Record& record) {
             {"profile_sha256", record.profile.sha256},
             {"seed", record.seed},
             {"strict", record.strict}}},
-          {"dutInfo", dutOf(record)}};
+          {"dutInfo", dutOf(record, limit)}};
 }
 
 /// A result is PASS or FAIL only for a run that has ended.
@@ -84,14 +88,16 @@ Json endOf(const Record& record) {
 }
 
 void addLog(OcpStream& stream, double at, const char* severity, const std::string& message) {
-  stream.run(at, "log", {{"severity", severity}, {"message", message}});
+  stream.add(Weight::kFinding, at, nullptr, "log", [&] {
+    return Json{{"severity", severity}, {"message", message}};
+  });
 }
 
 }  // namespace
 
-std::string renderOcp(const Record& record) {
-  OcpStream stream;
-  stream.run(record.started, "testRunStart", startOf(record));
+std::string renderOcp(const Record& record, TextLimit& limit) {
+  OcpStream stream(limit);
+  stream.run(record.started, "testRunStart", startOf(record, limit));
   for (const Mark& mark : marksOf(record))
     addLog(stream, record.started, "WARNING", mark.word + " " + mark.text);
   std::set<std::string> parts;
@@ -100,7 +106,9 @@ std::string renderOcp(const Record& record) {
   for (const std::string& reason : record.reasons) addLog(stream, record.finished, "INFO", reason);
   for (const Concession& concession : concessionsOf(record))
     addLog(stream, record.finished, "WARNING", "concession: " + concession.text());
-  addLog(stream, record.finished, "INFO", verdictText(record));
+  stream.run(record.finished, "log", {{"severity", "INFO"}, {"message", verdictText(record)}});
+  if (limit.leftOut() > 0)
+    stream.run(record.finished, "log", {{"severity", "ERROR"}, {"message", limit.note()}});
   stream.run(record.finished, "testRunEnd", endOf(record));
   return std::move(stream).text();
 }

@@ -41,7 +41,12 @@ struct Step {
   size_t validatorBytes = 0;  ///< in all measurements so far
   size_t series = 0;
 
-  void add(double at, const char* kind, const Json& value) { stream.step(at, id, kind, value); }
+  /// What the limit cannot leave out.
+  void frame(double at, const char* kind, const Json& value) { stream.step(at, id, kind, value); }
+  template <typename F>
+  bool add(Weight weight, double at, const char* kind, F make) {
+    return stream.add(weight, at, &id, kind, make);
+  }
   [[nodiscard]] double end() const { return stage.started + stage.duration; }
 
   /// Names the device: one of the inventory by its id there, another one by its name alone.
@@ -115,7 +120,7 @@ Json textValidators(const Verdict& verdict) {
 
 /// Those of a requirement that other verdicts of the same subject (other ranks') have too stand there once.
 void addTextValidators(Step& step, const Verdict& verdict) {
-  if (!verdict.expectation) return;
+  if (!verdict.expectation || step.stream.limit().isFull(Weight::kBulk)) return;
   const Json list = textValidators(verdict);
   if (list.empty()) return;
   TextValidators& all = step.validators[{verdict.metric, verdict.caseId, verdict.device, verdict.labels}];
@@ -134,7 +139,7 @@ Json metadataOf(const Measurement& m) {
           {"attempt", m.attempt}, {"repeat", m.repeat},       {"direction", directionName(m.direction)}};
 }
 
-void addText(Step& step, const Measurement& m) {
+Json textJson(Step& step, const Measurement& m) {
   Json value = {{"name", m.metric}, {"value", m.text}, {"metadata", metadataOf(m)}};
   const auto validators = step.validators.find({m.metric, m.caseId, m.device, m.labels});
   if (validators != step.validators.end() && step.validatorBytes <= kMostValidatorBytes) {
@@ -142,39 +147,55 @@ void addText(Step& step, const Measurement& m) {
     step.validatorBytes += validators->second.bytes;
   }
   step.name(m.device, value);
-  step.add(step.end(), "measurement", value);
+  return value;
 }
 
-/// A series of values, each at its time.
-void addSeries(Step& step, Json start, const std::vector<double>& values, const std::vector<double>& times) {
+void addText(Step& step, const Measurement& m) {
+  step.add(Weight::kBulk, step.end(), "measurement", [&] { return textJson(step, m); });
+}
+
+/// A series of values, each at its time, that `start` describes. Of one that the limit cuts, the values that
+/// are there count.
+template <typename Start, typename TimeOf>
+void addSeries(Step& step, const std::vector<double>& values, Start start, TimeOf timeOf) {
   const std::string id = fmt::format("s{}", step.series++);
-  start["measurementSeriesId"] = id;
-  step.add(step.stage.started, "measurementSeriesStart", start);
+  const bool begins = step.add(Weight::kBulk, step.stage.started, "measurementSeriesStart", [&] {
+    Json json = start();
+    json["measurementSeriesId"] = id;
+    return json;
+  });
+  if (!begins) return step.stream.limit().leaveOut(values.size() + 1);
+  size_t there = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    const double at = step.stage.started + (i < times.size() ? times[i] : 0);
-    step.add(at, "measurementSeriesElement",
-             {{"index", i},
-              {"value", numberToJson(values[i])},
-              {"timestamp", ocpTime(at)},
-              {"measurementSeriesId", id}});
+    const double at = step.stage.started + timeOf(i);
+    there += step.add(Weight::kBulk, at, "measurementSeriesElement", [&] {
+      return Json{{"index", i},
+                  {"value", numberToJson(values[i])},
+                  {"timestamp", ocpTime(at)},
+                  {"measurementSeriesId", id}};
+    });
   }
-  step.add(step.end(), "measurementSeriesEnd", {{"measurementSeriesId", id}, {"totalCount", values.size()}});
+  step.frame(step.end(), "measurementSeriesEnd", {{"measurementSeriesId", id}, {"totalCount", there}});
 }
 
 /// Samples have times of their own only as windows of equal length; all others have that of their stage.
 void addSamples(Step& step, const Measurement& m) {
-  std::vector<double> times;
-  if (m.series == Series::kWindows)
-    for (size_t i = 0; i < m.samples.size(); ++i) times.push_back(m.window * static_cast<double>(i));
-  Json start = {{"name", m.metric}, {"unit", m.unit}, {"metadata", metadataOf(m)}};
-  step.name(m.device, start);
-  addSeries(step, std::move(start), m.samples, times);
+  const auto start = [&] {
+    Json json = {{"name", m.metric}, {"unit", m.unit}, {"metadata", metadataOf(m)}};
+    step.name(m.device, json);
+    return json;
+  };
+  const double window = m.series == Series::kWindows ? m.window : 0;
+  addSeries(step, m.samples, start, [&](size_t i) { return window * static_cast<double>(i); });
 }
 
 void addReadings(Step& step, const TelemetrySeries& series) {
-  Json start = {{"name", series.metric}, {"unit", series.unit}};
-  step.name(series.device, start);
-  addSeries(step, std::move(start), series.value, series.time);
+  const auto start = [&] {
+    Json json = {{"name", series.metric}, {"unit", series.unit}};
+    step.name(series.device, json);
+    return json;
+  };
+  addSeries(step, series.value, start, [&](size_t i) { return i < series.time.size() ? series.time[i] : 0; });
 }
 
 /// What is compared of a measurement: "median", or a share that its samples have among themselves.
@@ -185,8 +206,7 @@ std::string statisticOf(const Expectation& e) {
 }
 
 /// The value that was compared, with its limit: the validator holds exactly if the requirement was met.
-void addCompared(Step& step, const Verdict& verdict) {
-  if (!verdict.expectation || !std::isfinite(verdict.observed)) return;
+Json comparedJson(Step& step, const Verdict& verdict) {
   const Expectation& e = *verdict.expectation;
   Json value = {{"name", fmt::format("{} ({})", verdict.metric, statisticOf(e))},
                 {"value", verdict.observed},
@@ -198,7 +218,7 @@ void addCompared(Step& step, const Verdict& verdict) {
                   {"measured", verdict.observedText}}}};
   if (Json validators = numberValidators(verdict); !validators.empty()) value["validators"] = validators;
   step.name(verdict.device, value);
-  step.add(step.end(), "measurement", value);
+  return value;
 }
 
 const char* diagnosisType(Outcome outcome) {
@@ -216,7 +236,7 @@ const char* diagnosisType(Outcome outcome) {
 }
 
 /// What the specification has no word for.
-void addExtension(Step& step, const Verdict& verdict) {
+Json extensionJson(const Verdict& verdict) {
   Json content = {{"metric", verdict.metric},
                   {"case", verdict.caseId},
                   {"device", verdict.device},
@@ -224,39 +244,51 @@ void addExtension(Step& step, const Verdict& verdict) {
                   {"detail", verdict.detail}};
   for (const AttemptOutcome& attempt : verdict.attempts)
     content["attempts"].push_back({{"attempt", attempt.attempt}, {"outcome", outcomeName(attempt.outcome)}});
-  step.add(step.end(), "extension",
-           {{"name", fmt::format("muster.{}", outcomeName(verdict.outcome))}, {"content", content}});
+  return {{"name", fmt::format("muster.{}", outcomeName(verdict.outcome))}, {"content", content}};
 }
 
-void addVerdict(Step& step, const Verdict& verdict) {
-  addCompared(step, verdict);
+Json diagnosisJson(const Step& step, const Verdict& verdict) {
   const std::string about = verdict.metric.empty() ? step.stage.name : verdict.metric;
   Json diagnosis = {{"verdict", fmt::format("{} {}", about, outcomeName(verdict.outcome))},
                     {"type", diagnosisType(verdict.outcome)}};
   if (!verdict.detail.empty()) diagnosis["message"] = verdict.detail;
   step.name(verdict.device, diagnosis);
-  step.add(step.end(), "diagnosis", diagnosis);
+  return diagnosis;
+}
+
+void addVerdict(Step& step, const Verdict& verdict) {
+  const auto add = [&](const char* kind, const auto& make) {
+    step.add(weightOf(verdict.outcome), step.end(), kind, make);
+  };
+  if (verdict.expectation && std::isfinite(verdict.observed))
+    add("measurement", [&] { return comparedJson(step, verdict); });
+  add("diagnosis", [&] { return diagnosisJson(step, verdict); });
   if (verdict.outcome == Outcome::kError)
-    step.add(step.end(), "error", {{"symptom", "not-measured"}, {"message", verdict.detail}});
+    add("error", [&] { return Json{{"symptom", "not-measured"}, {"message", verdict.detail}}; });
   else if (verdict.outcome != Outcome::kPass && verdict.outcome != Outcome::kFail)
-    addExtension(step, verdict);
+    add("extension", [&] { return extensionJson(verdict); });
 }
 
 void addProcesses(Step& step) {
+  const auto add = [&](const char* kind, const auto& make) {
+    step.add(Weight::kFinding, step.end(), kind, make);
+  };
   for (const RankRecord& rank : step.stage.ranks)
     if (!rank.error.empty())
-      step.add(step.end(), "error",
-               {{"symptom", fmt::format("rank-{}", nameOf(rank.state))},
-                {"message", fmt::format("rank {} {}: {}", rank.rank, rank.device, rank.error)}});
+      add("error", [&] {
+        return Json{{"symptom", fmt::format("rank-{}", nameOf(rank.state))},
+                    {"message", fmt::format("rank {} {}: {}", rank.rank, rank.device, rank.error)}};
+      });
   for (const std::string& line : step.stage.log)
-    step.add(step.end(), "log", {{"severity", "WARNING"}, {"message", line}});
+    add("log", [&] { return Json{{"severity", "WARNING"}, {"message", line}}; });
   for (const ArtifactRecord& file : step.stage.artifacts)
-    step.add(step.end(), "file",
-             {{"displayName", file.name},
-              {"uri", file.path},
-              {"isSnapshot", true},
-              {"contentType", file.mediaType},
-              {"metadata", {{"sha256", file.sha256}, {"bytes", file.bytes}}}});
+    add("file", [&] {
+      return Json{{"displayName", file.name},
+                  {"uri", file.path},
+                  {"isSnapshot", true},
+                  {"contentType", file.mediaType},
+                  {"metadata", {{"sha256", file.sha256}, {"bytes", file.bytes}}}};
+    });
 }
 
 const char* statusOf(const StageRecord& stage) {
@@ -269,13 +301,18 @@ const char* statusOf(const StageRecord& stage) {
 void addOcpStage(OcpStream& stream, const Record& record, size_t index, const std::set<std::string>& parts) {
   const StageRecord& stage = record.stages[index];
   Step step{stream, stage, std::to_string(index), parts};
+  TextLimit& limit = stream.limit();
+  const size_t leftOut = limit.leftOut();
   for (const Verdict& verdict : stage.verdicts) addTextValidators(step, verdict);
-  step.add(stage.started, "testStepStart", {{"name", stage.name}});
+  step.frame(stage.started, "testStepStart", {{"name", stage.name}});
   for (const Measurement& m : stage.measurements) m.isText() ? addText(step, m) : addSamples(step, m);
   for (const TelemetrySeries& series : stage.telemetry) addReadings(step, series);
   for (const Verdict& verdict : stage.verdicts) addVerdict(step, verdict);
   addProcesses(step);
-  step.add(step.end(), "testStepEnd", {{"status", statusOf(stage)}});
+  if (limit.leftOut() > leftOut)
+    step.frame(step.end(), "log",
+               {{"severity", "ERROR"}, {"message", TextLimit::noteOf(limit.leftOut() - leftOut)}});
+  step.frame(step.end(), "testStepEnd", {{"status", statusOf(stage)}});
 }
 
 }  // namespace muster

@@ -20,21 +20,32 @@ std::string ocpTime(double unixSeconds) {
   return fmt::format("{}.{:03}Z", text, thousandths);
 }
 
-OcpStream::OcpStream() {
-  line(0, "schemaVersion", {{"major", 2}, {"minor", 0}});
+OcpStream::OcpStream(TextLimit& limit) : limit_(limit) {
+  write(line(0, "schemaVersion", {{"major", 2}, {"minor", 0}}));
 }
 
-void OcpStream::line(double at, const char* key, const Json& value) {
-  const Json json = {{key, value}, {"sequenceNumber", sequence_++}, {"timestamp", ocpTime(at)}};
-  text_ += json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+std::string OcpStream::line(double at, const char* key, const Json& value) const {
+  const Json json = {{key, value}, {"sequenceNumber", sequence_}, {"timestamp", ocpTime(at)}};
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+std::string OcpStream::line(double at, const std::string* id, const char* kind, const Json& value) const {
+  return id == nullptr ? line(at, "testRunArtifact", {{kind, value}})
+                       : line(at, "testStepArtifact", {{kind, value}, {"testStepId", *id}});
+}
+
+void OcpStream::write(const std::string& line) {
+  limit_.charge(line.size());
+  text_ += line;
+  ++sequence_;
 }
 
 void OcpStream::run(double at, const char* kind, const Json& value) {
-  line(at, "testRunArtifact", {{kind, value}});
+  write(line(at, nullptr, kind, value));
 }
 
 void OcpStream::step(double at, const std::string& id, const char* kind, const Json& value) {
-  line(at, "testStepArtifact", {{kind, value}, {"testStepId", id}});
+  write(line(at, &id, kind, value));
 }
 
 }  // namespace muster

@@ -73,7 +73,7 @@ void addVerdict(Page& page, const Record& record) {
                labels({{"outcome", outcomeName(static_cast<Outcome>(i))}}));
 }
 
-using Margins = std::map<std::pair<std::string, std::string>, double>;
+using Margins = std::map<std::pair<std::string_view, std::string_view>, double>;
 
 /// The least margin of each stage and metric.
 Margins leastMargins(const Record& record) {
@@ -81,7 +81,8 @@ Margins leastMargins(const Record& record) {
   for (const StageRecord& stage : record.stages)
     for (const Verdict& verdict : stage.verdicts) {
       if (verdict.metric.empty() || !std::isfinite(verdict.margin)) continue;
-      const auto [at, isNew] = margins.try_emplace({stage.name, verdict.metric}, verdict.margin);
+      const auto [at, isNew] = margins.try_emplace(
+          std::pair(std::string_view(stage.name), std::string_view(verdict.metric)), verdict.margin);
       if (!isNew) at->second = std::min(at->second, verdict.margin);
     }
   return margins;
@@ -89,20 +90,22 @@ Margins leastMargins(const Record& record) {
 
 void addMargins(Page& page, const Record& record) {
   const Margins margins = leastMargins(record);
-  std::vector<std::pair<double, std::string>> nearest;
-  for (const auto& [about, margin] : margins)
-    nearest.emplace_back(margin, labels({{"stage", about.first}, {"metric", about.second}}));
+  std::vector<std::pair<double, Margins::key_type>> nearest;
+  for (const auto& [about, margin] : margins) nearest.emplace_back(margin, about);
   std::sort(nearest.begin(), nearest.end());
   const size_t shown = std::min(nearest.size(), kMostMargins);
   page.block("muster_margin_ratio", "Least distance to the limit as a share of it; negative: missed.");
-  for (size_t i = 0; i < shown; ++i) page.value(nearest[i].first, nearest[i].second);
+  for (size_t i = 0; i < shown; ++i) {
+    const auto& [margin, about] = nearest[i];
+    page.value(margin, labels({{"stage", std::string(about.first)}, {"metric", std::string(about.second)}}));
+  }
   page.block("muster_margins_left_out", "Metrics without a series in muster_margin_ratio.");
   page.value(static_cast<double>(nearest.size() - shown));
 }
 
 }  // namespace
 
-std::string renderPrometheus(const Record& record) {
+std::string renderPrometheus(const Record& record, TextLimit& /*limit*/) {
   Page page(record);
   addVerdict(page, record);
   addMargins(page, record);

@@ -22,56 +22,68 @@ std::string number(double value) {
 }
 
 /// Every check of the device, with the median of its peers.
-std::string checksCsv(const Record& record, const std::string& device) {
-  std::string out = "stage,case,metric,unit,outcome,measured,limit,required,peers,peers_median,detail\n";
+std::string checksCsv(const Record& record, const std::string& device, TextLimit& limit) {
+  const std::string header =
+      "stage,case,metric,unit,outcome,measured,limit,required,peers,peers_median,detail\n";
+  std::string out = header;
   PeerDistances distances;
   for (const StageRecord& stage : record.stages)
     for (const Verdict& verdict : stage.verdicts) {
       if (verdict.device != device) continue;
-      const PeerDistance peers = distances.of(stage, verdict);
-      out += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{}\n", csvCell(stage.name), csvCell(caseText(verdict)),
-          csvCell(verdict.metric), csvCell(verdict.expectation ? verdict.expectation->unit : ""),
-          outcomeName(verdict.outcome), number(verdict.observed), number(verdict.limit),
-          csvCell(wantedText(verdict)), peers.peers, number(peers.median), csvCell(verdict.detail));
+      limit.add(out, weightOf(verdict.outcome), [&] {
+        const PeerDistance peers = distances.of(stage, verdict);
+        return fmt::format(
+            "{},{},{},{},{},{},{},{},{},{},{}\n", csvCell(stage.name), csvCell(caseText(verdict)),
+            csvCell(verdict.metric), csvCell(verdict.expectation ? verdict.expectation->unit : ""),
+            outcomeName(verdict.outcome), number(verdict.observed), number(verdict.limit),
+            csvCell(wantedText(verdict)), peers.peers, number(peers.median), csvCell(verdict.detail));
+      });
     }
-  return out;
+  return out + csvNote(header, limit);
 }
 
 /// Readings of the device and its peers, one per row.
-std::string telemetryCsv(const Record& record, const std::set<std::string>& stages) {
-  std::string out = "stage,metric,unit,device,seconds,value\n";
+std::string telemetryCsv(const Record& record, const std::set<std::string>& stages, TextLimit& limit) {
+  const std::string header = "stage,metric,unit,device,seconds,value\n";
+  std::string out = header;
   for (const StageRecord& stage : record.stages) {
     if (stages.count(stage.name) == 0) continue;
     for (const TelemetrySeries& series : stage.telemetry)
       for (size_t i = 0; i < std::min(series.time.size(), series.value.size()); ++i)
-        out += fmt::format("{},{},{},{},{},{}\n", csvCell(stage.name), csvCell(series.metric),
-                           csvCell(series.unit), csvCell(series.device), series.time[i], series.value[i]);
+        limit.add(out, Weight::kBulk, [&] {
+          return fmt::format("{},{},{},{},{},{}\n", csvCell(stage.name), csvCell(series.metric),
+                             csvCell(series.unit), csvCell(series.device), series.time[i], series.value[i]);
+        });
   }
-  return out;
+  return out + csvNote(header, limit);
 }
 
-std::string samplesCsv(Record record, const std::set<std::string>& stages) {
+std::string samplesCsv(Record record, const std::set<std::string>& stages, TextLimit& limit) {
   std::erase_if(record.stages, [&](const StageRecord& stage) { return stages.count(stage.name) == 0; });
-  return renderCsv(record);
+  return renderCsv(record, limit);
 }
 
 /// What the device's processes printed last, and what plugins logged.
-std::string outputText(const Record& record, const std::string& device, const std::set<std::string>& stages) {
+std::string outputText(const Record& record, const std::string& device, const std::set<std::string>& stages,
+                       TextLimit& limit) {
   std::string out;
+  const auto add = [&](const auto& render) { limit.add(out, Weight::kFinding, render); };
   for (const StageRecord& stage : record.stages) {
     if (stages.count(stage.name) == 0) continue;
     for (const std::string& line : stage.log)
-      out += fmt::format("{}: {}\n", printable(stage.name), printable(line, 2000));
+      add([&] { return fmt::format("{}: {}\n", printable(stage.name), printable(line, 2000)); });
     for (const RankRecord& rank : stage.ranks) {
       if (rank.device != device) continue;
-      out += fmt::format("{}: rank {}, attempt {}: {}{}{}\n", printable(stage.name), rank.rank, rank.attempt,
-                         nameOf(rank.state), rank.error.empty() ? "" : ": ", printable(rank.error, 2000));
+      add([&] {
+        return fmt::format("{}: rank {}, attempt {}: {}{}{}\n", printable(stage.name), rank.rank,
+                           rank.attempt, nameOf(rank.state), rank.error.empty() ? "" : ": ",
+                           printable(rank.error, 2000));
+      });
       for (const std::string& line : split(rank.outputTail, '\n'))
-        if (!line.empty()) out += "  " + printable(line, 2000) + "\n";
+        if (!line.empty()) add([&] { return "  " + printable(line, 2000) + "\n"; });
     }
   }
-  return out;
+  return limit.leftOut() == 0 ? out : out + limit.note() + "\n";
 }
 
 /// The device as the inventory has it, and where it was.
@@ -104,8 +116,8 @@ std::string healthyText(const Record& record, const std::string& device) {
   return fmt::format("**No check of {} failed.** The result below is that of the whole node.\n\n", device);
 }
 
-std::string findingsText(const Record& record, const std::string& device) {
-  return healthyText(record, device) + renderMarkdownOf(record, device) +
+std::string findingsText(const Record& record, const std::string& device, TextLimit& limit) {
+  return healthyText(record, device) + renderMarkdownOf(record, device, limit) +
          "\nOther files: device.json (identity), checks.csv (each check beside the median of the peers), "
          "samples.csv and "
          "telemetry.csv (all devices in the stages concerned), output.txt, artifacts/.\n";
@@ -127,10 +139,18 @@ std::set<std::string> stagesAbout(const Record& record, const std::string& devic
 std::vector<BundleFile> rmaBundle(const Record& record, const std::string& device,
                                   const std::string& sha256) {
   const std::set<std::string> stages = stagesAbout(record, device);
-  return {
-      {"findings.md", findingsText(record, device)},   {"device.json", deviceJson(record, device, sha256)},
-      {"checks.csv", checksCsv(record, device)},       {"samples.csv", samplesCsv(record, stages)},
-      {"telemetry.csv", telemetryCsv(record, stages)}, {"output.txt", outputText(record, device, stages)}};
+  std::vector<BundleFile> files = {{"device.json", deviceJson(record, device, sha256)}};
+  const auto add = [&](const char* name, const auto& render) {
+    TextLimit limit;
+    std::string text = render(limit);
+    files.push_back({name, std::move(text), limit.note()});
+  };
+  add("findings.md", [&](TextLimit& limit) { return findingsText(record, device, limit); });
+  add("checks.csv", [&](TextLimit& limit) { return checksCsv(record, device, limit); });
+  add("samples.csv", [&](TextLimit& limit) { return samplesCsv(record, stages, limit); });
+  add("telemetry.csv", [&](TextLimit& limit) { return telemetryCsv(record, stages, limit); });
+  add("output.txt", [&](TextLimit& limit) { return outputText(record, device, stages, limit); });
+  return files;
 }
 
 }  // namespace muster

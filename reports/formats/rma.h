@@ -13,6 +13,7 @@ namespace muster {
 struct BundleFile {
   std::string name;
   std::string text;
+  std::string note = {};  ///< what is left out of it, as it says itself
 };
 
 /// The stages with a finding about `device`; of a device without one, all in which it was measured.

@@ -163,23 +163,29 @@ std::string stageProperties(const Record& record, const StageRecord& stage) {
 
 std::string suiteElement(const std::string& name, const Record& record, const Counts& counts, double time,
                          double started, const std::string& inside) {
-  return fmt::format(
-      "  <testsuite name=\"{}\" {} time=\"{}\" timestamp=\"{}\" hostname=\"{}\">\n{}  </testsuite>\n",
-      escapeAttribute(name), counts.text(), seconds(time), timestamp(started),
-      escapeAttribute(record.node.empty() ? "unknown" : record.node), inside);
+  std::string text =
+      fmt::format("  <testsuite name=\"{}\" {} time=\"{}\" timestamp=\"{}\" hostname=\"{}\">\n",
+                  escapeAttribute(name), counts.text(), seconds(time), timestamp(started),
+                  escapeAttribute(record.node.empty() ? "unknown" : record.node));
+  return (text += inside) += "  </testsuite>\n";
 }
 
-std::string stageSuite(const Record& record, const StageRecord& stage, Counts& total) {
+std::string stageSuite(const Record& record, const StageRecord& stage, Counts& total, TextLimit& limit) {
+  if (limit.isFull(Weight::kFinding)) {
+    limit.leaveOut(stage.verdicts.size() + 1);
+    return "";
+  }
   Counts counts;
   Suite suite{stage};
   const std::string name = markPrefix(record) + stage.name;
   std::string inside = stageProperties(record, stage);
   const double share =
       stage.verdicts.empty() ? 0 : stage.duration / static_cast<double>(stage.verdicts.size());
-  for (const auto& verdict : stage.verdicts) {
-    counts.add(kindOf(verdict.outcome));
-    inside += testcase(name, caseName(verdict), share, resultElement(suite, verdict));
-  }
+  limit.charge(suiteElement(name, record, counts, stage.duration, stage.started, inside).size());
+  for (const auto& verdict : stage.verdicts)
+    if (limit.add(inside, weightOf(verdict.outcome),
+                  [&] { return testcase(name, caseName(verdict), share, resultElement(suite, verdict)); }))
+      counts.add(kindOf(verdict.outcome));
   total.add(counts);
   return suiteElement(name, record, counts, stage.duration, stage.started, inside);
 }
@@ -204,7 +210,7 @@ std::string runProperties(const Record& record) {
 
 /// The acceptance as a testcase of its own: what no testcase of a stage can show, such as a required skip,
 /// shows here.
-std::string acceptanceSuite(const Record& record, Counts& total) {
+std::string acceptanceSuite(const Record& record, Counts& total, const TextLimit& limit) {
   Counts counts;
   std::string result;
   const std::string message =
@@ -219,23 +225,33 @@ std::string acceptanceSuite(const Record& record, Counts& total) {
              : record.acceptance == Acceptance::kNoGpu  ? Kind::kSkipped
              : result.empty()                           ? Kind::kPassed
                                                         : Kind::kError);
-  total.add(counts);
   const std::string name = markPrefix(record) + "acceptance";
-  const std::string inside = runProperties(record) + testcase(name, "acceptance", 0, result);
+  std::string inside = runProperties(record) + testcase(name, "acceptance", 0, result);
+  if (const std::string note = limit.note(); !note.empty()) {
+    inside += testcase(name, "left out", 0, fmt::format("      <skipped message=\"{}\"/>\n", note));
+    counts.add(Kind::kSkipped);
+  }
+  total.add(counts);
   return suiteElement(name, record, counts, 0, record.started, inside);
 }
 
 }  // namespace
 
-std::string renderJunit(const Record& record) {
+std::string renderJunit(const Record& record, TextLimit& limit) {
   Counts total;
-  std::string suites = acceptanceSuite(record, total);
-  for (const auto& stage : record.stages) suites += stageSuite(record, stage, total);
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {} "
-      "time=\"{}\">\n{}</testsuites>\n",
-      escapeAttribute(markPrefix(record) + record.plan.name), total.text(),
-      seconds(record.finished - record.started), suites);
+  std::string suites;
+  for (const auto& stage : record.stages) suites += stageSuite(record, stage, total, limit);
+  const std::string acceptance = acceptanceSuite(record, total, limit);
+  std::string text =
+      fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {} time=\"{}\">\n",
+                  escapeAttribute(markPrefix(record) + record.plan.name), total.text(),
+                  seconds(record.finished - record.started));
+  return ((text += acceptance) += suites) += "</testsuites>\n";
+}
+
+std::string renderJunit(const Record& record) {
+  TextLimit limit;
+  return renderJunit(record, limit);
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "runner/core/text.h"
 #include "tests/e2e/fleet_run.h"
@@ -398,6 +399,46 @@ TEST(Compare, MissesANodeThatWasAccepted) {
   EXPECT_EQ(fewer.exitCode, 1) << fewer.out;
   EXPECT_NE(fewer.out.find("Only before: sim-node-0001, sim-node-0003"), std::string::npos) << fewer.out;
   EXPECT_EQ(runMuster({"compare", in("some"), in("run")}).exitCode, 0);
+}
+
+/// The record of node 2 with three million packed samples of gemm.
+std::string packedRecord() {
+  Json record = Json::parse(readWhole(recordOf(2)));
+  for (Json& stage : record["stages"]) {
+    if (stage["name"] != "gemm") continue;
+    Json many;
+    for (const Json& one : stage["measurements"])
+      if (one["metric"] == "compute.gemm_warmup") many = one;
+    for (const char* key : {"samples", "exponent", "device", "rank", "rows"}) many.erase(key);
+    many["informational"] = true;
+    const Json pack = {{"n", 1000}, {"value", 0}};
+    Json rows;
+    for (int i = 0; i < 3000; ++i) {
+      rows["labels"].push_back({{"x", std::to_string(i)}});
+      rows["rank"].push_back(0);
+      rows["device"].push_back("gpu0");
+      rows["samples"].push_back(pack);
+    }
+    many.erase("labels");
+    many["rows"] = rows;
+    stage["measurements"].push_back(many);
+  }
+  fs::create_directories(in("packed"));
+  std::ofstream(in("packed/record.json")) << record.dump();
+  return in("packed/record.json");
+}
+
+TEST(ReportFormat, LeavesOutWhatIsTooLongAndSaysSo) {
+  const std::string packed = packedRecord();
+  const auto csv = runMuster({"report", packed, "--format", "csv", "--out", in("packed/csv")});
+  EXPECT_EQ(csv.exitCode, 1);
+  EXPECT_NE(csv.err.find("entries are left out"), std::string::npos) << csv.err;
+  EXPECT_LT(fs::file_size(in("packed/csv")), 256u << 20);
+  const auto rma = runMuster({"rma", packed, "--device", "gpu5", "--out", in("packed/rma")});
+  EXPECT_EQ(rma.exitCode, 0);
+  EXPECT_NE(rma.err.find("samples.csv: "), std::string::npos) << rma.err;
+  EXPECT_LT(fs::file_size(in("packed/rma/samples.csv")), 256u << 20);
+  fs::remove_all(in("packed"));
 }
 
 TEST(Rma, CollectsWhatConcernsTheDevice) {

@@ -60,7 +60,7 @@ USES = {
     APP + "fleet": [CORE, SYSTEM, HOSTS, "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", "runner/slurm", RECORD, FINDINGS, "reports/acceptance", "reports/fleet",
                     "reports/fleet/read", "reports/fleet/render", APP + "node", APP + "input"],
     APP + "report": [CORE, SYSTEM, "runner/sku", "runner/judge", "runner/dispatch", RECORD, FINDINGS, "kernels/sim/scenario", "reports/acceptance", "reports/formats", "reports/redaction",
-                     "reports/history/store", "reports/terminal", "reports/fleet/read", APP + "node", APP + "input"],
+                     "reports/history/store", "reports/terminal", "reports/fleet/read", APP + "process", APP + "node", APP + "input"],
     APP + "submit": [CORE, SYSTEM, INPUTS, "runner/plan", "runner/dispatch", APP + "node", APP + "input", APP + "fleet"],
     APP + "slurm": [CORE, SYSTEM, INPUTS, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, FINDINGS, APP + "process", APP + "input", APP + "fleet", APP + "submit"],
     APP + "kube": [CORE, SYSTEM, INPUTS, "runner/judge", "runner/dispatch", "runner/kube", "runner/slurm", RECORD, "reports/fleet/read", APP + "process", APP + "node", APP + "input", APP + "fleet", APP + "submit"],

@@ -14,6 +14,7 @@
 #include "runner/app/input/measured_only.h"
 #include "runner/app/input/record_input.h"
 #include "runner/app/node/outputs.h"
+#include "runner/app/process/print_error.h"
 #include "runner/app/report/report_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
@@ -32,6 +33,9 @@ const T* named(const std::vector<T>& table, const std::string& name) {
   const auto found = std::find_if(table.begin(), table.end(), [&](const T& one) { return one.name == name; });
   return found == table.end() ? nullptr : &*found;
 }
+
+/// Bytes of the texts that are put together in one file.
+constexpr size_t kMostMergedBytes = 4ull << 30;
 
 /// Writes `text` to --out, or prints it.
 Status put(const std::string& text, const fs::path& out) {
@@ -78,7 +82,10 @@ Result<int> renderEach(const Format& format, const ReportOptions& options,
                                printable(record.node, 80), format.name),
                    file.path.string()};
     exitCode = worstExit(exitCode, record.exitCode);
-    MUSTER_CHECK_OK(take(record.node, format.render(record)));
+    TextLimit limit;
+    std::string text = format.renderWithin(record, limit);
+    if (limit.leftOut() > 0) printError(fmt::format("{}: {}", file.path.string(), limit.note()));
+    MUSTER_CHECK_OK(take(record.node, std::move(text)));
   }
   return exitCode;
 }
@@ -106,8 +113,15 @@ Result<int> reportAs(const Format& format, const ReportOptions& options) {
   const bool alone = files.size() == 1 && !fs::is_directory(options.out, error);
   if (format.merge == nullptr && !alone) return reportEach(format, options, files);
   std::vector<std::string> texts;
+  size_t bytes = 0;
   MUSTER_TRY(const int exitCode,
              renderEach(format, options, files, [&](const std::string&, std::string text) -> Status {
+               if ((bytes += text.size()) > kMostMergedBytes)
+                 return Error{
+                     ErrorCode::kUsage,
+                     fmt::format("{} of {} records are more than 4 GiB in this format; give fewer at once",
+                                 texts.size() + 1, files.size()),
+                     fmt::format("--format {}", format.name)};
                texts.push_back(std::move(text));
                return {};
              }));

@@ -6,6 +6,7 @@
 
 #include "reports/formats/rma.h"
 #include "runner/app/input/record_input.h"
+#include "runner/app/process/print_error.h"
 #include "runner/app/report/report_options.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
@@ -62,8 +63,10 @@ Result<int> rmaCommand(const RmaOptions& options) {
   if (std::error_code error; !fs::is_empty(out, error) || error)
     return Error{ErrorCode::kUsage, "this directory is not empty; choose another --out",
                  options.out.string()};
-  for (const BundleFile& file : rmaBundle(record, options.device, record.fileSha256))
+  for (const BundleFile& file : rmaBundle(record, options.device, record.fileSha256)) {
     MUSTER_CHECK_OK(writeFileAtomically(out / file.name, file.text, Durable::kNo));
+    if (!file.note.empty()) printError(fmt::format("{}: {}", (out / file.name).string(), file.note));
+  }
   const std::set<std::string> stages = stagesAbout(record, options.device);
   const fs::path run = options.record.has_parent_path() ? options.record.parent_path() : fs::path(".");
   MUSTER_TRY(const auto missing, copyArtifacts(record, stages, run, out));

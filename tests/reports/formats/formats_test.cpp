@@ -2,6 +2,7 @@
 // All formats: hostile text comes out as text, marks are shown, values survive.
 #include "reports/formats/formats.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -224,6 +225,67 @@ TEST(Formats, MarkEveryRecordThatIsNoPlainRun) {
 TEST(Formats, GiveTheSameBytesForTheSameRecord) {
   for (const Format& format : formats())
     EXPECT_EQ(format.render(testing::sickRecord()), format.render(testing::sickRecord())) << format.name;
+}
+
+size_t countOf(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+/// The lines, rows or tests of a text that no note stands in.
+size_t entriesOf(const Format& format, const std::string& text) {
+  const std::string name = format.name;
+  const std::string entry = name == "ctrf" ? "\"rawStatus\"" : name == "junit" ? "<testcase " : "\n";
+  return countOf(text, entry) - countOf(text, "entries are left out");
+}
+
+TEST(Formats, AreWrittenWithinALimitAndSayWhatItLeavesOut) {
+  const Record record = testing::sickRecord();
+  for (const Format& format : formats()) {
+    const std::string name = format.name;
+    const std::string full = format.render(record);
+    TextLimit nothing(0);
+    const size_t frames = format.renderWithin(record, nothing).size();
+    EXPECT_EQ(nothing.leftOut() > 0, name != "prometheus") << name;
+    for (const size_t bytes :
+         {size_t{1000}, full.size() / 4, full.size() / 2, full.size() - 1, 2 * full.size()}) {
+      SCOPED_TRACE(fmt::format("{} within {} of {} bytes", name, bytes, full.size()));
+      TextLimit limit(bytes);
+      const std::string text = format.renderWithin(record, limit);
+      EXPECT_LE(text.size(), bytes + frames + 1000);
+      shapeOf(format, text);  // reads it
+      if (limit.leftOut() == 0) {
+        EXPECT_EQ(text, full);
+        continue;
+      }
+      EXPECT_LT(bytes, full.size());
+      EXPECT_NE(text.find(limit.note()), std::string::npos);
+      if (name == "markdown" || name == "junit")
+        continue;  // an entry has many lines; whole stages are left out
+      EXPECT_EQ(entriesOf(format, text) + limit.leftOut(), entriesOf(format, full));
+    }
+  }
+}
+
+TEST(Formats, LeaveSamplesOutBeforeFindings) {
+  const Record record = testing::sickRecord();
+  const std::string full = format("ocp").render(record);
+  TextLimit limit(full.size() / 2);
+  const std::string text = format("ocp").renderWithin(record, limit);
+  EXPECT_GT(limit.leftOut(), 1000u);
+  EXPECT_GT(countOf(full, "\"FAIL\""), 1u);
+  for (const char* word : {"\"FAIL\"", "\"extension\"", "\"error\"", "\"testStepEnd\""})
+    EXPECT_EQ(countOf(text, word), countOf(full, word)) << word;
+}
+
+TEST(Formats, TakeTheTimeOfWhatTheyWrite) {
+  Record record = testing::healthyRecord();
+  record.stages[1].measurements[0].samples.assign(20'000'000, 0);
+  for (const Format& format : formats()) {
+    TextLimit limit(4u << 20);
+    EXPECT_LT(format.renderWithin(record, limit).size(), 5u << 20) << format.name;
+  }
 }
 
 TEST(Csv, GivesEverySampleBackBitForBit) {

@@ -46,6 +46,21 @@ TEST(Junit, IsValidForEverySample) {
   expectValid(renderJunit(empty));
 }
 
+TEST(Junit, SaysWhatALimitLeavesOut) {
+  const Record record = sickRecord();
+  TextLimit limit(20'000);
+  const std::string xml = renderJunit(record, limit);
+  expectValid(xml);
+  EXPECT_LT(xml.size(), renderJunit(record).size());
+  EXPECT_EQ(query(xml, "//testcase[@name='left out']/skipped/@message"), limit.note());
+  EXPECT_EQ(query(xml, "//testcase[@name='acceptance']/failure/@type"), "rejected");
+  for (const char* kind : {"testcase", "failure", "error", "skipped"}) {
+    const std::string name = kind;
+    const std::string total = name == "testcase" ? "tests" : name == "skipped" ? name : name + "s";
+    EXPECT_EQ(query(xml, "/testsuites/@" + total), query(xml, "count(//" + name + ")"));
+  }
+}
+
 TEST(Junit, SaysThatARecordWasRejudged) {
   const std::string xml = renderJunit(testing::rejudgedRecord());
   expectValid(xml);
