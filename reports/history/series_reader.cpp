@@ -167,7 +167,9 @@ Status SeriesReader::readRun(const KeptRun& kept, Statement& select, size_t pass
     if (figure % passes != pass || figure >= figures_.size() || !std::isfinite(medians_[i])) continue;
     const Device* device = kept.chosen ? &kNode : nullptr;
     if (places_[i].device >= 0) device = kept.devices[static_cast<size_t>(places_[i].device)];
-    if (device != nullptr) readings_[figure].push_back({&kept.run, device, medians_[i]});
+    if (device == nullptr) continue;
+    if (readings_[figure].empty()) present_.push_back(figure);
+    readings_[figure].push_back({&kept.run, device, medians_[i]});
   }
   return {};
 }
@@ -189,8 +191,8 @@ Status SeriesReader::readLayout(int64_t layout, size_t devices) {
 }
 
 void SeriesReader::give(const std::function<void(const std::vector<Series>&)>& take) {
-  for (size_t i = 0; i < figures_.size(); ++i) {
-    if (readings_[i].empty()) continue;
+  std::sort(present_.begin(), present_.end());
+  for (const size_t i : present_) {
     auto series = seriesOf(figures_[i], readings_[i], shared_);
     readings_[i].clear();
     // Of other nodes only the parts that were once in this one.
@@ -201,6 +203,7 @@ void SeriesReader::give(const std::function<void(const std::vector<Series>&)>& t
       });
     if (!series.empty()) take(series);
   }
+  present_.clear();
 }
 
 }  // namespace muster::history

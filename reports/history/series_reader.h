@@ -59,6 +59,7 @@ class SeriesReader {
   std::set<Device> devices_;
   std::set<std::string> shared_;                ///< serials that two devices of one run have
   std::vector<std::vector<Reading>> readings_;  ///< of the present pass, by figure
+  std::vector<size_t> present_;                 ///< the figures that have readings, in any order
   int64_t layout_ = 0;                          ///< that `places_` holds, with keys as indices of figures_
   size_t layoutDevices_ = 0;
   std::vector<FigurePlace> places_;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -31,11 +32,27 @@ std::string shown(const Json& value) {
   return printable(dumpJson(value), 60);
 }
 
+size_t heldBytes(const std::string& label, const std::string& value) {
+  return 4 * sizeof(std::string) + label.size() + value.size();  // with the node of the map
+}
+
+size_t heldBytes(const Expectation& e) {
+  size_t bytes = sizeof(e);
+  for (const auto* text :
+       {&e.metric, &e.unit, &e.predicate, &e.statistic, &e.source, &e.remedy, &e.origin, &e.at})
+    bytes += text->size();
+  for (const auto* labels : {&e.where, &e.params})
+    for (const auto& [label, value] : *labels) bytes += heldBytes(label, value);
+  for (const std::string& text : e.allowed) bytes += sizeof(text) + text.size();
+  return bytes;
+}
+
 /// Reads one table; keeps the parts that all its checks share in `base_`.
 class Reader {
  public:
-  Reader(const Json& table, const ExpectationFrame& frame, const ExpectationComplaint& complain)
-      : table_(table), frame_(frame), complain_(complain) {}
+  Reader(const Json& table, const ExpectationFrame& frame, ExpectationBudget& budget,
+         const ExpectationComplaint& complain)
+      : table_(table), frame_(frame), budget_(budget), complain_(complain) {}
 
   std::vector<Expectation> read() {
     if (!table_.is_object()) {
@@ -48,12 +65,10 @@ class Reader {
     readParams();
     readCommon();
     readChecks();
-    if (failed_) return {};
-    const std::vector<Expectation> all = byLabels();
-    for (const Expectation& expectation : all)
-      if (const std::string key = overlongKey(expectation); !key.empty() && !failed_)
-        fail(find(key.c_str()) == nullptr ? "" : key,
-             fmt::format("`{}` is longer than {} bytes", key, kMostExpectationText));
+    refuseOverlong(found_);
+    if (failed_ || !fitsBudget()) return {};
+    std::vector<Expectation> all = byLabels();
+    refuseOverlong(all);
     return failed_ ? std::vector<Expectation>() : all;
   }
 
@@ -195,6 +210,40 @@ class Reader {
       return fail(key, fmt::format("`where` has more than {} combinations of values", kMostLabelChoices));
     }
     choices_.emplace_back(label, std::move(texts));
+  }
+
+  void refuseOverlong(const std::vector<Expectation>& all) {
+    for (const Expectation& expectation : all)
+      if (const std::string key = overlongKey(expectation); !key.empty() && !failed_)
+        fail(find(key.c_str()) == nullptr ? "" : key,
+             fmt::format("`{}` is longer than {} bytes", key, kMostExpectationText));
+  }
+
+  /// Whether all that byLabels() makes fits what is left of the budget; takes it off.
+  bool fitsBudget() {
+    const size_t count = found_.size() * labelCombinations_ * frame_.copies;
+    size_t bytes = 0;  // of the largest
+    for (const Expectation& expectation : found_) bytes = std::max(bytes, heldBytes(expectation));
+    for (const auto& [label, values] : choices_) {
+      size_t widest = 0;
+      for (const std::string& value : values) widest = std::max(widest, heldBytes(label, value));
+      bytes += widest;
+    }
+    if (count <= budget_.expectations && bytes <= budget_.bytes / std::max<size_t>(count, 1)) {
+      budget_.expectations -= count;
+      budget_.bytes -= bytes * count;
+      return true;
+    }
+    if (!std::exchange(budget_.exceeded, true)) {
+      const ExpectationBudget all;
+      fail(
+          choices_.empty() ? "" : "where." + choices_.front().first,
+          fmt::format("the limit makes {} x {} bytes of expectations; expected with all before it at most {} "
+                      "expectations and {} MiB; shorten the lists in `where`, `source` and `remedy`, or use "
+                      "fewer limits",
+                      count, bytes, all.expectations, all.bytes >> 20));
+    }
+    return false;
   }
 
   /// What was found, for each combination of the labels' values.
@@ -483,6 +532,7 @@ class Reader {
 
   const Json& table_;
   const ExpectationFrame& frame_;
+  ExpectationBudget& budget_;
   const ExpectationComplaint& complain_;
   const MetricSpec* spec_ = nullptr;
   Expectation base_;
@@ -539,8 +589,8 @@ std::string overlongKey(const Expectation& e) {
 }
 
 std::vector<Expectation> readExpectation(const Json& table, const ExpectationFrame& frame,
-                                         const ExpectationComplaint& complain) {
-  return Reader(table, frame, complain).read();
+                                         ExpectationBudget& budget, const ExpectationComplaint& complain) {
+  return Reader(table, frame, budget, complain).read();
 }
 
 }  // namespace muster

@@ -22,6 +22,14 @@ struct ExpectationFrame {
   std::string at;           ///< file:line of the table
   bool provenance = false;  ///< `source` must be given, and `remedy` where the metric has none (profiles)
   bool predicates = false;  ///< `predicate` (Lua source) is allowed (Lua plans)
+  size_t copies = 1;        ///< how many stages get each expectation (lists of nodes)
+};
+
+/// What all expectations of one plan or profile may come to. Counted before `where` is expanded.
+struct ExpectationBudget {
+  size_t expectations = 20'000;
+  size_t bytes = size_t{32} << 20;  ///< that they take in memory, their texts above all
+  bool exceeded = false;            ///< told once
 };
 
 /// Told each mistake: the key it concerns ("min", "where.dtype", or "" for the table as a whole), and what
@@ -50,9 +58,9 @@ std::string overlongKey(const Expectation& expectation);
 /// The expectations of one table. Keys: metric, where (labels), one or more checks (min, max, equals, one_of,
 /// baseline + tolerance, within + of, of_peak, cv_max, predicate), statistic, warn_band, severity, source,
 /// remedy (default: the metric's). Each check becomes one expectation; a label with a list of values, one for
-/// each value. Every mistake is told; with any, the result is empty. Limits that can never fail (a minimum of
-/// zero, a tolerance of 100%) are mistakes.
+/// each value. Takes them off `budget`. Every mistake is told; with any, the result is empty. Limits that can
+/// never fail (a minimum of zero, a tolerance of 100%) are mistakes.
 std::vector<Expectation> readExpectation(const Json& table, const ExpectationFrame& frame,
-                                         const ExpectationComplaint& complain);
+                                         ExpectationBudget& budget, const ExpectationComplaint& complain);
 
 }  // namespace muster

@@ -18,17 +18,19 @@ namespace {
 
 class ExpectReader {
  public:
-  ExpectReader(const PlanDocument& document, const StageContext& context, const TestSpec* test, Stage& stage,
+  ExpectReader(const PlanDocument& document, StageContext& context, const TestSpec* test, Stage& stage,
                Diagnostics& diagnostics)
       : document_(document),
+        budget_(context.expectations),
         catalog_(context.catalog),
         backend_(context.backend),
         test_(test),
         stage_(stage),
         diagnostics_(diagnostics) {}
 
-  /// Reads what one item of the list asks for, of a set or by itself.
-  void read(const ExpectationTable& item) {
+  /// Reads what one item of the list asks for, of a set or by itself. False where the stage has too many
+  /// then.
+  bool read(const ExpectationTable& item) {
     item_ = &item;
     what_ = fmt::format("stage \"{}\", expect {}", stage_.name, item.number);
     ExpectationFrame frame;
@@ -36,8 +38,9 @@ class ExpectReader {
     frame.origin = "plan";
     frame.at = place();
     frame.predicates = document_.lua;
+    frame.copies = std::max<size_t>(stage_.sweep.size(), 1);
     for (Expectation& expectation :
-         readExpectation(item.table, frame,
+         readExpectation(item.table, frame, budget_,
                          [&](const std::string&key, const Mistake&mistake) { complain(key, mistake); })) {
       for (auto& [label, value] : expectation.where) settleLabel(expectation, label, value);
       stage_.expectations.push_back(std::move(expectation));
@@ -45,6 +48,11 @@ class ExpectReader {
     if (item.table.contains("metric") && item.table["metric"].is_string())
       checkMetric(item.table["metric"].get<std::string>());
     checkPredicate(item.table);
+    if (stage_.expectations.size() <= kMostExpectations) return true;
+    complain("", fmt::format(
+                     "found {} expectations, one for each value in `where`; expected at most {} in a stage",
+                     stage_.expectations.size(), kMostExpectations));
+    return false;
   }
 
  private:
@@ -130,6 +138,7 @@ class ExpectReader {
   }
 
   const PlanDocument& document_;
+  ExpectationBudget& budget_;
   const Catalog& catalog_;
   const std::string& backend_;
   const TestSpec* test_;
@@ -141,9 +150,8 @@ class ExpectReader {
 
 }  // namespace
 
-void readStageExpectations(const PlanDocument& document, const std::string& pointer,
-                           const StageContext& context, const TestSpec* test, Stage& stage,
-                           Diagnostics& diagnostics) {
+void readStageExpectations(const PlanDocument& document, const std::string& pointer, StageContext& context,
+                           const TestSpec* test, Stage& stage, Diagnostics& diagnostics) {
   TableReader table(document, pointer, fmt::format("stage \"{}\"", stage.name), diagnostics);
   const Json* list = table.list("expect", "a list of tables: [[stage.expect]]");
   if (list == nullptr) return;
@@ -164,8 +172,7 @@ void readStageExpectations(const PlanDocument& document, const std::string& poin
   const auto items = expandExpectations(document.root, pointerTo(pointer, "expect"), user);
   ExpectReader reader(document, context, test, stage, diagnostics);
   for (const ExpectationTable& item : items) {
-    if (diagnostics.full()) return;
-    reader.read(item);
+    if (diagnostics.full() || !reader.read(item)) return;
   }
 }
 

@@ -9,10 +9,10 @@
 
 namespace muster {
 
-/// Reads the list `expect` of the stage at `pointer` into `stage.expectations`. `test` is the stage's test,
-/// or nullptr when it is not known (told elsewhere); the stage's cases are read already.
-void readStageExpectations(const PlanDocument& document, const std::string& pointer,
-                           const StageContext& context, const TestSpec* test, Stage& stage,
-                           Diagnostics& diagnostics);
+/// Reads the list `expect` of the stage at `pointer` into `stage.expectations`, off the budget of `context`.
+/// `test` is the stage's test, or nullptr when it is not known (told elsewhere); the stage's cases are read
+/// already.
+void readStageExpectations(const PlanDocument& document, const std::string& pointer, StageContext& context,
+                           const TestSpec* test, Stage& stage, Diagnostics& diagnostics);
 
 }  // namespace muster

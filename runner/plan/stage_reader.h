@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "runner/metrics/expectation_reader.h"
 #include "runner/plan/cases.h"
 #include "runner/plan/document.h"
 
@@ -14,6 +15,7 @@ struct StageContext {
   const Catalog& catalog;
   std::string backend;  ///< the plan's; empty when it is wrong (told elsewhere)
   CaseBudget budget;
+  ExpectationBudget expectations = {};
 };
 
 /// Reads the stage at `pointer` ("/stage/2", the third), telling every mistake. Needs are only taken over:

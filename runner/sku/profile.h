@@ -12,6 +12,7 @@
 #include "runner/core/json.h"
 #include "runner/metrics/catalog.h"
 #include "runner/metrics/expectation.h"
+#include "runner/metrics/expectation_reader.h"
 
 namespace muster {
 
@@ -63,8 +64,9 @@ Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* ca
                             const ProfileFolders& folders = {}, std::vector<Complaint>* found = nullptr);
 
 /// The same from text; `path` only names it. Only a frozen text includes others: nothing is read from disk.
+/// `budget`: what several profiles may come to together.
 Result<Profile> parseProfile(const std::string& text, const std::filesystem::path& path,
-                             const Catalog* catalog);
+                             const Catalog* catalog, ExpectationBudget* budget = nullptr);
 
 /// All profiles of a folder, by name. A damaged profile is an error, never left out.
 Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,

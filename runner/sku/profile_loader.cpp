@@ -43,8 +43,8 @@ Mistake mustBe(const std::string& key, const std::string& required, const Json& 
 /// Reads, or describes, one document as a profile.
 class Loader {
  public:
-  Loader(const TomlDocument& document, const Catalog* catalog, TomlTable& root)
-      : document_(document), catalog_(catalog), root_(root) {}
+  Loader(const TomlDocument& document, const Catalog* catalog, TomlTable& root, ExpectationBudget& budget)
+      : document_(document), catalog_(catalog), root_(root), budget_(budget) {}
 
   Profile load() {
     readHead();
@@ -237,7 +237,7 @@ class Loader {
       const std::string place = item.limitPlace();
       frame.at = fmt::format("{}:{}", document_.fileAt(place), document_.position(place).line);
       std::vector<Expectation> found = readExpectation(
-          item.table, frame,
+          item.table, frame, budget_,
           [&](const std::string& key, const Mistake& mistake) { complain(item.placeOf(key), mistake); });
       profile_.expectations.insert(profile_.expectations.end(), found.begin(), found.end());
     }
@@ -246,6 +246,7 @@ class Loader {
   const TomlDocument& document_;
   const Catalog* catalog_;
   TomlTable& root_;
+  ExpectationBudget& budget_;
   Profile profile_;
 };
 
@@ -289,8 +290,9 @@ std::vector<Expectation> replaced(const std::vector<Expectation>& base, std::vec
 /// Reads a profile and those that it extends.
 class Chain {
  public:
-  Chain(const Catalog* catalog, const ProfileFolders& folders, std::vector<Complaint>* found)
-      : catalog_(catalog), folders_(folders), found_(found) {}
+  Chain(const Catalog* catalog, const ProfileFolders& folders, ExpectationBudget& budget,
+        std::vector<Complaint>* found)
+      : catalog_(catalog), folders_(folders), budget_(budget), found_(found) {}
 
   Result<Parsed> parse(const std::string& text, const fs::path& path, InputText::From from) {
     MUSTER_TRY(InputText input, InputText::of(text, path, kMaxProfileBytes, from));
@@ -305,7 +307,7 @@ class Chain {
     }
     Complaints complaints(document);
     TomlTable root(document, "", complaints);
-    Profile profile = Loader(document, catalog_, root).load();
+    Profile profile = Loader(document, catalog_, root, budget_).load();
     if (found_ != nullptr) *found_ = complaints.sorted();
     MUSTER_CHECK_OK(complaints.status());
     if (base) {
@@ -376,14 +378,15 @@ class Chain {
 
   const Catalog* catalog_;
   const ProfileFolders& folders_;
+  ExpectationBudget& budget_;  ///< of all of them
   std::vector<Complaint>* found_;
   std::vector<std::string> names_;  ///< of the profiles that are being read
 };
 
 Result<Profile> parse(const std::string& text, const fs::path& path, InputText::From from,
-                      const Catalog* catalog, const ProfileFolders& folders,
+                      const Catalog* catalog, const ProfileFolders& folders, ExpectationBudget& budget,
                       std::vector<Complaint>* found = nullptr) {
-  MUSTER_TRY(Parsed parsed, Chain(catalog, folders, found).parse(text, path, from));
+  MUSTER_TRY(Parsed parsed, Chain(catalog, folders, budget, found).parse(text, path, from));
   return std::move(parsed.profile);
 }
 
@@ -393,12 +396,14 @@ Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* ca
                             const ProfileFolders& folders, std::vector<Complaint>* found) {
   auto text = readFile(path, kMaxProfileBytes);
   if (!text.ok()) return std::move(text).error().context("reading SKU profile");
-  return parse(*text, path, InputText::From::kDisk, catalog, folders, found);
+  ExpectationBudget budget;
+  return parse(*text, path, InputText::From::kDisk, catalog, folders, budget, found);
 }
 
 Result<Profile> parseProfile(const std::string& text, const std::filesystem::path& path,
-                             const Catalog* catalog) {
-  return parse(text, path, InputText::From::kFrozen, catalog, {});
+                             const Catalog* catalog, ExpectationBudget* budget) {
+  ExpectationBudget own;
+  return parse(text, path, InputText::From::kFrozen, catalog, {}, budget == nullptr ? own : *budget);
 }
 
 Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,
@@ -430,7 +435,8 @@ Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path&
 Json profileSchema(const Catalog& catalog) {
   const TomlDocument none;
   Json root = describeTable([&](TomlTable& table) {
-    Loader(none, &catalog, table).load();
+    ExpectationBudget budget;
+    Loader(none, &catalog, table, budget).load();
     table.describe("include", includeSchema());
     table.describe("extends", schema::plainName());
   });

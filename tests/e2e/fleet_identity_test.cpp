@@ -124,6 +124,35 @@ TEST_F(FleetIdentity, OfALooserProfileIsNotTakenForTheOthers) {
   EXPECT_EQ(stateOf("n0"), "incomplete") << pinned.out;
 }
 
+TEST_F(FleetIdentity, OfHugeProfilesDoesNotKeepThatOfMostNodesFromBeingRead) {
+  for (int rank = 0; rank < 4; ++rank) ASSERT_EQ(node(rank, "n" + std::to_string(rank)).exitCode, 0);
+  std::string big =
+      "\n[expectations.w]\nmetric = \"compute.gemm_throughput\"\nmin = 1\nremedy = \"r\"\nsource = \"" +
+      std::string(4000, 's') + "\"\nwhere = { dtype = [";
+  for (int i = 0; i < 100; ++i) big += "\"" + std::to_string(i) + "\",";
+  big += "] }\n";
+  for (int i = 0; i < 60; ++i) big += "[[expect]]\nset = \"w\"\n";
+  std::string most;
+  for (const std::string name : {"n0", "n2", "n3"}) {
+    auto record = readRecord(folder(name) / "record.json");
+    ASSERT_TRUE(record.ok());
+    if (name == "n0") {
+      most = record->profile.sha256.substr(0, 12);
+      continue;
+    }
+    std::string& text = record->profile.text;
+    text.insert(text.find("\n#:included "), big + "# of " + name);
+    record->profile.sha256 = sha256Hex(text);
+    std::ofstream(folder(name) / "record.json") << recordText(*record);
+  }
+  const auto result = run_.judge("n[0-3]\n");
+  const std::string fleet = run_.json().dump(), unread = " in the records cannot be read, so fleet medians";
+  const size_t first = fleet.find(unread);
+  ASSERT_NE(first, std::string::npos) << result.out << result.err;
+  EXPECT_EQ(fleet.find(unread, first + 1), std::string::npos) << "one of the two fits beside the others'";
+  EXPECT_EQ(fleet.find(most + unread), std::string::npos) << fleet.substr(first, 300);
+}
+
 TEST_F(FleetIdentity, OfAnotherMusterHostIsNotTakenForTheOthers) {
   const fs::path tree = run_.path() / "tree", own = distDir() / "lib/muster";
   fs::create_directories(tree / "lib/muster/host");

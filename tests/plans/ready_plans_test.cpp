@@ -41,6 +41,20 @@ TEST(ReadyPlans, AreValidAndNamedAsTheirFiles) {
   }
 }
 
+TEST(ReadyPlans, AndProfilesLieFarBelowTheBoundOfExpectations) {
+  const auto isFarBelow = [](const std::string& name, size_t expectations) {
+    EXPECT_LT(10 * expectations, ExpectationBudget{}.expectations) << name;
+  };
+  for (const auto& [name, plan] : readyPlans()) {
+    size_t all = 0;
+    for (const Stage& stage : plan.stages) all += stage.expectations.size();
+    isFarBelow(name, all);
+  }
+  const auto profiles = loadProfiles(testing::sourceDir() / "plans" / "skus", &catalog());
+  ASSERT_TRUE(profiles.ok()) << profiles.error().text();
+  for (const auto& [name, profile] : *profiles) isFarBelow(name, profile.expectations.size());
+}
+
 TEST(ReadyPlans, GiveSourceAndRemedyOfEveryExpectation) {
   for (const auto& [name, plan] : readyPlans()) {
     for (const Stage& stage : plan.stages) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -188,16 +189,22 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
   return wanted;
 }
 
-/// The profiles that records hold, read once each.
+/// The profiles that records hold, read once each. They share one budget, so those of most nodes come first.
 void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
-  std::set<std::string> digests;
+  std::map<std::string, size_t> nodesOf;
   for (const fleet::NodeSummary& node : records.nodes)
-    if (!node.profileSha256.empty()) digests.insert(node.profileSha256);
-  for (const std::string& sha256 : digests) {
+    if (!node.profileSha256.empty()) ++nodesOf[node.profileSha256];
+  std::vector<std::pair<std::string, size_t>> digests(nodesOf.begin(), nodesOf.end());
+  std::stable_sort(digests.begin(), digests.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  ExpectationBudget budget;
+  for (const auto& [sha256, nodes] : digests) {
+    ExpectationBudget left = budget;
     const std::string* text = records.names->profiles.find(sha256);
-    Result<Profile> profile = text == nullptr
-                                  ? Error{ErrorCode::kProtocol, "no record holds a text with it", ""}
-                                  : parseProfile(*text, "profile-" + sha256.substr(0, 12) + ".toml", nullptr);
+    Result<Profile> profile =
+        text == nullptr ? Error{ErrorCode::kProtocol, "no record holds a text with it", ""}
+                        : parseProfile(*text, "profile-" + sha256.substr(0, 12) + ".toml", nullptr, &left);
+    if (profile.ok()) budget = left;
     if (profile.ok())
       wanted.profiles[sha256] = {std::move(profile->expectations), std::move(profile->peaks)};
     else

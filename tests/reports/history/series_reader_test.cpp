@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <ctime>
 #include <map>
 
 #include "tests/reports/history/history_test.h"
@@ -117,6 +118,29 @@ TEST_F(HistorySeries, LeavesOneRunOut) {
   size_t values = 0;
   ASSERT_TRUE(reader->each([&](const auto& figure) { values += figure.front().values.size(); }).ok());
   EXPECT_EQ(values, 1u);
+}
+
+TEST_F(HistorySeries, LooksOnlyAtFiguresThatANodeHas) {
+  Store store = open();
+  add(store, node(1));
+  for (const char* rows :
+       {"INSERT INTO run SELECT number + i, sha256 || i, run_id, node || i, started, finished, plan, "
+        "plan_sha256, "
+        "profile, profile_sha256, backend, simulated, scenario, acceptance, exit_code, tool, path, added "
+        "FROM run, (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) SELECT "
+        "i FROM n)",
+        "INSERT INTO figure_key SELECT number + i, stage, case_id, metric || i, unit, labels, direction "
+        "FROM figure_key, (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000) "
+        "SELECT "
+        "i FROM n)"})
+    ASSERT_TRUE(store.database().execute(rows).ok());
+  auto reader = SeriesReader::open(store, {});
+  ASSERT_TRUE(reader.ok()) << reader.error().text();
+  size_t figures = 0;
+  const std::clock_t before = std::clock();
+  EXPECT_TRUE(reader->each([&](const auto&) { ++figures; }).ok());
+  EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 5);
+  EXPECT_EQ(figures, 1u);
 }
 
 TEST_F(HistorySeries, NamesAFileWhoseFiguresAreDamaged) {

@@ -11,7 +11,9 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -61,7 +63,8 @@ struct Read {
   std::vector<std::string> complaints;  ///< "key: message"
 };
 
-Read readJson(const std::string& text, bool provenance = false, bool withCatalog = true) {
+Read readJson(const std::string& text, bool provenance = false, bool withCatalog = true,
+              ExpectationBudget budget = {}) {
   static const Catalog catalog = smallCatalog();
   ExpectationFrame frame;
   frame.catalog = withCatalog ? &catalog : nullptr;
@@ -70,7 +73,7 @@ Read readJson(const std::string& text, bool provenance = false, bool withCatalog
   frame.provenance = provenance;
   Read read;
   read.expectations =
-      readExpectation(*parseJson(text), frame, [&](const std::string& key, const Mistake& mistake) {
+      readExpectation(*parseJson(text), frame, budget, [&](const std::string& key, const Mistake& mistake) {
         read.complaints.push_back(key + ": " + mistake.message);
       });
   return read;
@@ -125,6 +128,22 @@ TEST(ExpectationReader, RefusesTextsThatEveryVerdictWouldRepeat) {
   Json wide = parseJson(table("source", 10)).value();
   wide["where"] = {{"dtype", {"bf16", std::string(4097, 'x')}}};
   expectComplaint(dumpJson(wide), "where: `where` is longer than 4096 bytes");
+}
+
+TEST(ExpectationReader, CountsEveryValueOfALabelBeforeItIsExpanded) {
+  const std::string text =
+      R"({"metric":"p.gemm_throughput","min":1,"max":"1 PFLOP/s","where":{"dtype":["a","b"],"device":["0","1"]}})";
+  const auto read = [&](size_t expectations, size_t bytes) {
+    return readJson(text, false, true, {expectations, bytes});
+  };
+  EXPECT_EQ(read(8, 1 << 20).expectations.size(), 8u);
+  const std::string limits = "expected with all before it at most 20000 expectations and 32 MiB; shorten";
+  for (const auto& [expectations, bytes] : {std::pair<size_t, size_t>{7, 1 << 20}, {8, 8 * 500}})
+    EXPECT_THAT(
+        read(expectations, bytes).complaints,
+        ElementsAre(AllOf(HasSubstr("where.d"), HasSubstr("the limit makes 8 x "), HasSubstr(limits))));
+  EXPECT_THAT(readJson(text, false, true, {0, 0, true}).complaints, IsEmpty()) << "it is told already";
+  EXPECT_THAT(readJson(text, false, true, {0, 0, true}).expectations, IsEmpty());
 }
 
 TEST(ExpectationReader, ReadsBaselinePeersPeakAndStability) {
@@ -195,9 +214,10 @@ TEST(ExpectationReader, SaysWhatIsNotFinite) {
     const Catalog catalog = smallCatalog();
     ExpectationFrame frame;
     frame.catalog = &catalog;
+    ExpectationBudget budget;
     std::vector<std::string> complaints;
     (void)readExpectation(
-        Json{{"metric", "p.gemm_throughput"}, {"max", value}}, frame,
+        Json{{"metric", "p.gemm_throughput"}, {"max", value}}, frame, budget,
         [&](const std::string&, const Mistake& mistake) { complaints.push_back(mistake.message); });
     EXPECT_THAT(complaints, Contains(fmt::format("`max` must be a finite number, found {}", name)));
   }

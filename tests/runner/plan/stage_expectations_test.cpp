@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expectations of a plan: their syntax, and whether the stage can ever meet or miss them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "tests/runner/plan/plan_support.h"
 
 namespace muster::testing {
@@ -175,6 +179,62 @@ TEST(StageExpectations, OfALabelWithSeveralValuesHoldForEach) {
         "plan.toml:10:11: stage \"gemm\", expect 1: label `dtype` must have at least one value\n"},
        {throughput("where = { dtype = [\"f32\", \"f32\"] }\nmin = 1\n"),
         "plan.toml:10:11: stage \"gemm\", expect 1: label `dtype` has one value twice; once is enough\n"}});
+}
+
+/// A set with a limit of 100 combinations, and stages that use it `uses` times each.
+std::string manyLimits(size_t stages, size_t uses, const std::string& source, const std::string& more = "") {
+  std::string labels, list;
+  for (int i = 0; i < 10; ++i) labels += fmt::format("\"{}\",", i);
+  for (size_t i = 0; i < uses; ++i) list += "\"w\",";
+  std::string text = fmt::format(
+      "schema = 1\nname = \"p\"\nbackend = \"host\"\n[expectations.w]\nmetric = "
+      "\"compute.gemm_throughput\"\nmin = 1\n"
+      "where = {{ device = [{0}], dtype = [{0}] }}\nsource = \"{1}\"\n",
+      labels, source);
+  for (size_t i = 0; i < stages; ++i)
+    text += fmt::format("[[stage]]\nname = \"s{}\"\nplugin = \"compute\"\ntest = \"gemm\"\n{}expect = [{}]\n",
+                        i, more, list);
+  return text;
+}
+
+TEST(StageExpectations, OfAllStagesTogetherAreBounded) {
+  EXPECT_EQ(problemsOf(parseToml(manyLimits(20, 10, "s"))), "");
+  const std::string most =
+      " bytes of expectations; expected with all before it at most 20000 expectations and 32 MiB; shorten "
+      "the "
+      "lists in `where`, `source` and `remedy`, or use fewer limits\n";
+  const auto expectRefused = [&](const std::string& text, const std::string& place,
+                                 const std::string& count) {
+    const std::string problems = problemsOf(parseToml(text));
+    EXPECT_TRUE(problems.starts_with("plan.toml:7:" + place + count + " x ")) << problems;
+    EXPECT_TRUE(problems.ends_with(most)) << problems;
+    EXPECT_EQ(std::count(problems.begin(), problems.end(), '\n'), 1) << "told once";
+  };
+  expectRefused(manyLimits(30, 10, "s"), "11: stage \"s20\", expect 1: the limit makes ", "100");
+  expectRefused(manyLimits(100, 9, std::string(4000, 's')), "11: stage \"s7\", expect 8: the limit makes ",
+                "100");
+}
+
+TEST(StageExpectations, OfAListOfNodesCountForEachOfItsStages) {
+  std::string groups, labels, list;
+  for (int i = 1; i <= 32; ++i) groups += fmt::format("{},", i);
+  for (int i = 0; i < 100; ++i) labels += fmt::format("\"{}\",", i);
+  for (int i = 0; i < 7; ++i)
+    list += "{ metric = \"compute.gemm_throughput\", min = 1, where = { dtype = [" + labels + "] } },";
+  const std::string problems = problemsOf(
+      parseToml("schema = 1\nname = \"p\"\n[[stage]]\nname = \"walk\"\ntest = \"compute.cluster_gemm\"\n"
+                "scope = \"cluster\"\nnodes = [" +
+                groups + "]\nexpect = [" + list + "]\n"));
+  EXPECT_NE(problems.find("stage \"walk\", expect 7: the limit makes 3200 x "), std::string::npos)
+      << problems;
+  EXPECT_EQ(problems.find("expect 6: the limit makes"), std::string::npos) << problems;
+}
+
+TEST(StageExpectations, OfOneStageCountEachValueOfALabel) {
+  EXPECT_EQ(
+      problemsOf(parseToml(manyLimits(1, 11, "s"))),
+      "plan.toml:13:51: stage \"s0\", expect 11: found 1100 expectations, one for each value in `where`; "
+      "expected at most 1000 in a stage\n");
 }
 
 TEST(StageExpectations, LookForWordsInTexts) {

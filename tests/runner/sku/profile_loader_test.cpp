@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profile files: what is read, and that every mistake is named at its place.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runner/core/toml/toml_table.h"
+#include "runner/metrics/expectation_reader.h"
 #include "runner/sku/profile.h"
 #include "tests/support/process.h"
 
@@ -169,6 +171,31 @@ TEST(ProfileLoader, TellsEveryMistakeInOneGo) {
   for (const char* part : {"`name` must be", "`device_count` is missing", "`kind` must be",
                            "unknown key \"foo\"", "no plugin declares metric \"a.b\"", "needs a limit"})
     EXPECT_THAT(profile.error().text(), HasSubstr(part));
+}
+
+TEST(ProfileLoader, BoundsWhatAllValuesOfLabelsComeTo) {
+  std::string sizes, uses;
+  for (int i = 0; i < 100; ++i) sizes += fmt::format("\"{}\",", i);
+  for (int i = 0; i < 900; ++i) uses += "[[expect]]\nset = \"w\"\n";
+  const auto big = [&](size_t bytes) {
+    return std::string(kGood) +
+           "[expectations.w]\nmetric = \"compute.gemm_throughput\"\nmin = 1\nwhere = { dtype = [" + sizes +
+           "] }\nsource = \"" + std::string(bytes, 's') + "\"\nremedy = \"r\"\n";
+  };
+  const std::string limit = "expected with all before it at most 20000 expectations and 32 MiB";
+  for (const size_t bytes : {1, 4000}) {
+    const auto profile = load(big(bytes) + uses);
+    ASSERT_FALSE(profile.ok());
+    EXPECT_THAT(profile.error().text(), HasSubstr("p.toml:29:11: "));
+    EXPECT_THAT(profile.error().text(), HasSubstr(limit));
+  }
+  // Those of a fleet have one budget.
+  const std::string text = big(4000) + uses.substr(0, uses.size() / 900 * 40);
+  ExpectationBudget budget;
+  EXPECT_TRUE(parseProfile(text, "p.toml", nullptr, &budget).ok());
+  EXPECT_TRUE(parseProfile(kGood, "p.toml", nullptr, &budget).ok());
+  EXPECT_FALSE(parseProfile(text, "p.toml", nullptr, &budget).ok());
+  EXPECT_TRUE(parseProfile(text, "p.toml", nullptr).ok());
 }
 
 TEST(ProfileLoader, RefusesAFileThatIsNotToml) {
