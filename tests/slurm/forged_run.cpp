@@ -73,6 +73,8 @@ Record recordOf(const std::string& node, bool rejected, const std::string& job) 
   record.environment["SLURM_JOB_ID"] = job;
   record.bootId = "boot-of-" + node;
   record.runId = runIdOf(node, record.started);
+  for (StageRecord& stage : record.stages) keepEvidence(stage);
+  measureInventory(record);
   return record;
 }
 

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
+#include "runner/record/evidence_json.h"
 #include "runner/system/files.h"
 #include "tests/runner/record/sample/sample_record.h"
 
@@ -57,6 +60,58 @@ Record failedRecord(const std::string& name, const std::string& device) {
   record.exitCode = 1;
   record.reasons = {"1 requirement was not met"};
   return record;
+}
+
+void keepEvidence(StageRecord& stage) {
+  StageEvidence evidence;
+  std::set<std::string> known;
+  for (const Verdict& verdict : stage.verdicts)
+    if (verdict.expectation && known.insert(toJson(*verdict.expectation).dump()).second)
+      evidence.expectations.push_back(*verdict.expectation);
+  std::set<std::pair<std::string, int>> ended;
+  for (const Measurement& m : stage.measurements) {
+    evidence.caseMetrics[m.caseId].insert(m.metric);
+    evidence.caseLabels[m.caseId];
+    if (ended.emplace(m.caseId, m.rank).second) {
+      CaseEnd& end = evidence.ends.emplace_back();
+      end.caseId = m.caseId;
+      end.rank = m.rank;
+      end.state = CaseEnd::State::kOk;
+    }
+  }
+  stage.evidence = evidenceToJson(evidence);
+}
+
+void measureInventory(Record& record) {
+  constexpr const char* kInventory = "muster:inventory";
+  auto stage = std::find_if(record.stages.begin(), record.stages.end(),
+                            [&](const StageRecord& one) { return one.name == kInventory; });
+  if (stage == record.stages.end()) {
+    stage = record.stages.emplace(stage);
+    stage->name = kInventory;
+    stage->scope = Scope::kNode;
+    stage->state = StageState::kRan;
+    stage->outcome = Outcome::kPass;
+  }
+  stage->measurements.clear();
+  const auto measure = [&](const char* metric, const char* unit, const std::string& device) -> Measurement& {
+    Measurement& m = stage->measurements.emplace_back();
+    m.metric = metric;
+    m.unit = unit;
+    m.caseId = kInventory;
+    m.device = device;
+    if (!device.empty()) m.labels["device"] = device;
+    m.informational = true;
+    return m;
+  };
+  const Json& devices = record.inventory["devices"];
+  measure("env.device_count", "count", "").samples = {static_cast<double>(devices.size())};
+  for (const Json& device : devices) {
+    const std::string id = device.value("id", "");
+    measure("env.device_name", "text", id).text = device.value("name", "");
+    measure("env.device_memory", "B", id).samples = {device.value("memory_bytes", 0.0)};
+  }
+  keepEvidence(*stage);
 }
 
 void leaveElsewhere(Record& record, const std::string& name) {

@@ -19,6 +19,10 @@ void givePlan(Record& record, const std::string& text);
 void giveParts(Record& record, const std::string& seed);
 /// The same node with a figure that missed its limit on gpu3.
 Record failedRecord(const std::string& name, const std::string& device = "gpu3");
+/// What the stage's verdicts and measurements come from, as a run keeps it.
+void keepEvidence(StageRecord& stage);
+/// Measures the devices of the inventory, as Muster's own stage does.
+void measureInventory(Record& record);
 /// Makes what `stage` came to "left to another job", as `--scope` does.
 void leaveElsewhere(Record& record, const std::string& stage);
 

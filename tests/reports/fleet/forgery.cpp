@@ -8,13 +8,10 @@
 #include <cmath>
 #include <functional>
 #include <random>
-#include <set>
 #include <stdexcept>
-#include <utility>
 
 #include "reports/fleet/read/stage_check.h"
 #include "runner/core/text.h"
-#include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
 #include "runner/system/files.h"
 #include "tests/reports/fleet/fleet_folder.h"
@@ -24,7 +21,6 @@ namespace muster::testing {
 namespace {
 
 constexpr double kDay = 86400;
-constexpr const char* kInventory = "muster:inventory";
 constexpr const char* kSku = "h100-sxm5-80gb";
 constexpr const char* kOtherSku = "h200-sxm";
 
@@ -38,53 +34,6 @@ bool oneIn(Random& random, size_t count) {
 }
 std::string digits(Random& random, size_t count = 12) {
   return fmt::format("{:016x}", random()).substr(0, count);
-}
-
-/// What the stage's verdicts and measurements come from, as a run keeps it.
-void keepEvidence(StageRecord& stage) {
-  StageEvidence evidence;
-  std::set<std::string> known;
-  for (const Verdict& verdict : stage.verdicts)
-    if (verdict.expectation && known.insert(toJson(*verdict.expectation).dump()).second)
-      evidence.expectations.push_back(*verdict.expectation);
-  std::set<std::pair<std::string, int>> ended;
-  for (const Measurement& m : stage.measurements) {
-    evidence.caseMetrics[m.caseId].insert(m.metric);
-    evidence.caseLabels[m.caseId];
-    if (ended.emplace(m.caseId, m.rank).second) {
-      CaseEnd& end = evidence.ends.emplace_back();
-      end.caseId = m.caseId;
-      end.rank = m.rank;
-      end.state = CaseEnd::State::kOk;
-    }
-  }
-  stage.evidence = evidenceToJson(evidence);
-}
-
-/// Measures the devices of the inventory as Muster's own stage does.
-void measureInventory(Record& record) {
-  const auto stage = std::find_if(record.stages.begin(), record.stages.end(),
-                                  [](const StageRecord& one) { return one.name == kInventory; });
-  if (stage == record.stages.end()) return;
-  stage->measurements.clear();
-  const auto measure = [&](const char* metric, const char* unit, const std::string& device) -> Measurement& {
-    Measurement& m = stage->measurements.emplace_back();
-    m.metric = metric;
-    m.unit = unit;
-    m.caseId = kInventory;
-    m.device = device;
-    if (!device.empty()) m.labels["device"] = device;
-    m.informational = true;
-    return m;
-  };
-  const Json& devices = record.inventory["devices"];
-  measure("env.device_count", "count", "").samples = {static_cast<double>(devices.size())};
-  for (const Json& device : devices) {
-    const std::string id = device.value("id", "");
-    measure("env.device_name", "text", id).text = device.value("name", "");
-    measure("env.device_memory", "B", id).samples = {device.value("memory_bytes", 0.0)};
-  }
-  keepEvidence(*stage);
 }
 
 /// Two GPUs and two stages of a real node, one of each job.
@@ -105,12 +54,7 @@ Record smallRecord() {
     std::erase_if(stage.verdicts, surplus);
     keepEvidence(stage);
   }
-  StageRecord inventory;
-  inventory.name = kInventory;
-  inventory.scope = Scope::kNode;
-  inventory.state = StageState::kRan;
-  inventory.outcome = Outcome::kPass;
-  record.stages.push_back(inventory);
+  measureInventory(record);
   settle(record);
   return record;
 }
