@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -43,39 +46,62 @@ double wholeOption(const GivenJob& given, const char* name) {
   return text == nullptr ? 1 : static_cast<double>(wholeNumber(*text).value_or(1));
 }
 
-/// Bytes of "64M", which is 64 * 2^20 here; 0 without the option or in another form, as "50%".
-double sizeOf(const GivenJob& given) {
-  const std::string* found = given.option(given.option("io_size") != nullptr ? "io_size" : "size");
-  if (found == nullptr) return 0;
-  constexpr std::string_view kPrefixes = "kmgt";
-  std::string text = lowerCase(*found);
-  const size_t power = text.empty() ? std::string::npos : kPrefixes.find(text.back());
-  if (power != std::string::npos) text.pop_back();
-  const double count = static_cast<double>(wholeNumber(text).value_or(0));
-  return power == std::string::npos ? count : std::ldexp(count, 10 * static_cast<int>(power + 1));
+/// Bytes of "64M", "64MB" or "0.1T", which are powers of 2^10 here, and of "64MiB", of 1000. nullopt: it
+/// cannot be told, as of "50%".
+std::optional<double> bytesOf(const std::string& size) {
+  constexpr std::string_view kPrefixes = "kmgtp";
+  std::string_view text = size;
+  const auto takes = [&](char end) {
+    const bool found = !text.empty() && (text.back() == end || text.back() == std::toupper(end));
+    if (found) text.remove_suffix(1);
+    return found;
+  };
+  takes('b');
+  const double base = takes('i') ? 1000 : 1024;
+  double factor = 1;
+  for (size_t power = 0; power < kPrefixes.size(); ++power)
+    if (takes(kPrefixes[power])) {
+      factor = std::pow(base, power + 1);
+      break;
+    }
+  double count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 0) return std::nullopt;
+  return count * factor;
 }
 
-/// How a job with a `runtime` ended long before it though it had not moved its size either, as after a
-/// signal, which fio calls no error; empty: it did not. `time_based` is not in fio's output.
+/// How a job with a `runtime` ended long before it, and not because it had moved its size, as after a signal,
+/// which fio calls no error; empty: it did not. `time_based` is not in fio's output.
 std::string earlyEnd(const GivenJob& given) {
   for (const char* otherEnd : {"exitall", "exit_what", "fill_device", "number_ios", "ramp_time", "read_iolog",
                                "steadystate", "zonemode"})
     if (given.option(otherEnd) != nullptr) return "";
   const std::string* found = given.option("runtime");
   if (found == nullptr) return "";
-  const auto runtime = parseDuration(wholeNumber(*found) ? *found + "s" : *found);
-  const double threads = wholeOption(given, "numjobs"), size = sizeOf(given) * wholeOption(given, "loops");
+  const auto runtime = parseDuration(wholeNumber(*found) ? *found + "s" : lowerCase(*found));
+  if (!runtime.ok())
+    return fmt::format("whether it ran its runtime of \"{}\" cannot be told: state it in seconds",
+                       printable(*found, 40));
+  const double threads = wholeOption(given, "numjobs");
   double ran = given.job.runtime / threads, moved = 0;
   for (const auto& [direction, of] : given.job.directions) {
     ran = std::max(ran, of.runtime);
     moved += of.bytes;
   }
-  if (!runtime.ok() || ran + std::max(1.0, *runtime / 50) >= *runtime) return "";
-  const bool sizeUnknown =
-      size == 0 && (given.option("size") != nullptr || given.option("io_size") != nullptr);
-  const auto isNear = [&](double goal) { return std::abs(moved - goal) <= 0.1 * goal; };
-  if (sizeUnknown || (size > 0 && (isNear(size) || isNear(size * threads)))) return "";
-  return fmt::format("it ran {:.4g} s of its runtime of {:.4g} s: fio ended early", ran, *runtime);
+  if (ran + std::max(1.0, *runtime / 50) >= *runtime) return "";
+  std::string early = fmt::format("it ran {:.4g} s of its runtime of {:.4g} s", ran, *runtime);
+  const std::string* size = given.option(given.option("io_size") != nullptr ? "io_size" : "size");
+  if (size != nullptr) {
+    const auto bytes = bytesOf(*size);
+    if (!bytes)
+      return early +
+             fmt::format(", and whether it moved its size of \"{}\" cannot be told: state it in bytes",
+                         printable(*size, 40));
+    const double goal = *bytes * wholeOption(given, "loops");
+    const auto isNear = [&](double wanted) { return std::abs(moved - wanted) <= 0.1 * wanted; };
+    if (goal > 0 && (isNear(goal) || isNear(goal * threads))) return "";
+  }
+  return early + ": fio ended early";
 }
 
 void addJob(const FioJob& job, const FioOutput& output, ImportedFile& file) {

@@ -511,7 +511,16 @@ TEST(ImportFio, AJobThatEndedBeforeItsRuntimeAndItsSizeIsAnError) {
            Run{R"("size": "1g", "runtime": "300", "loops": "4")", 4096, 3280, false},
            Run{R"("size": "1024m", "runtime": "300", "numjobs": "4")", 4096, 3280, false},
            Run{R"("size": "4G", "io_size": "1G", "runtime": "300")", 1024, 3280, false},
-           Run{R"("size": "50%", "runtime": "300")", 1024, 3280, false},  // of what is not known
+           Run{R"("size": "50%", "runtime": "300")", 1024, 3280, true},  // of what is not known
+           Run{R"("size": "1KiB", "runtime": "300S")", 1024, 3280, true},
+           Run{R"("size": "100GiB", "runtime": "5M")", 1024, 3280, true},
+           Run{R"("size": "107374182400b", "runtime": "300")", 1024, 3280, true},
+           Run{R"("size": "1P", "runtime": "300")", 1024, 3280, true},
+           Run{R"("size": "1 thing", "runtime": "300")", 1024, 3280, true},
+           Run{R"("size": "1GiB", "runtime": "300")", 1024, 3280, false},
+           Run{R"("size": "1024MB", "runtime": "300")", 1024, 3280, false},
+           Run{R"("size": "0.001T", "runtime": "300")", 1024, 3280, false},
+           Run{R"("size": "1073741824", "runtime": "300")", 1024, 3280, false},
            Run{R"("runtime": "300", "number_ios": "64")", 64, 3280, false},
            Run{R"("size": "1G")", 64, 3280, false},
        }) {
@@ -522,6 +531,11 @@ TEST(ImportFio, AJobThatEndedBeforeItsRuntimeAndItsSizeIsAnError) {
     EXPECT_EQ(error.empty(), !run.early) << run.options << ": " << error;
     EXPECT_THAT(error, HasSubstr(run.early ? "it ran 3.28 s of its runtime of 300 s" : ""));
   }
+}
+
+TEST(ImportFio, ARuntimeThatCannotBeReadIsAnError) {
+  const std::string text = changed(fioJson(), "\"bs\": \"1M\"", "\"bs\": \"1M\", \"runtime\": \"soon\"");
+  EXPECT_THAT(imported(text).cases.at(0).error, HasSubstr("its runtime of \"soon\" cannot be told"));
 }
 
 TEST(ImportFio, DamageIsRefusedWithItsPlace) {
