@@ -3,6 +3,8 @@
 // in the value itself, in bits that decide between equals only.
 #include "kernels/checks/largest.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +15,7 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kSeal = (1ull << 20) - 1;
+constexpr double kMostTold = 0x1p1000;  ///< sums of 2^23 such values are finite
 
 uint64_t valueBits(double value) {
   return std::bit_cast<uint64_t>(value) & ~kSeal;
@@ -20,13 +23,12 @@ uint64_t valueBits(double value) {
 
 /// `place`: its index, so that a value of another place is not intact either.
 double sealed(double value, size_t place) {
-  if (!std::isfinite(value)) return value;
   const uint64_t bits = valueBits(value);
   return std::bit_cast<double>(bits | (scatter(scatter(bits) ^ place) & kSeal));
 }
 
 double opened(double value) {
-  return std::isfinite(value) ? std::bit_cast<double>(valueBits(value)) : value;
+  return std::bit_cast<double>(valueBits(value));
 }
 
 /// Leaves the sealed maximum in `values`; whether it is intact.
@@ -35,7 +37,7 @@ Result<bool> reduce(std::vector<double>& values, const Maximum& maximum) {
   const std::vector<double> own = values;
   MUSTER_CHECK_OK(maximum(values));
   for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] < own[i] || (std::isfinite(values[i]) && values[i] != sealed(values[i], i))) return false;
+    if (!std::isfinite(values[i]) || values[i] < own[i] || values[i] != sealed(values[i], i)) return false;
   return true;
 }
 
@@ -50,6 +52,10 @@ Error damagedOnItsWay(bool here) {
 }
 
 Result<std::vector<double>> largestOverRanks(const std::vector<double>& values, const Maximum& maximum) {
+  for (const double value : values)
+    if (!std::isfinite(value))
+      return Error{ErrorCode::kCorrupt,
+                   fmt::format("a value of this rank is {}; ranks exchange finite values only", value), ""};
   std::vector<double> largest = values;
   if (values.empty()) return largest;
   MUSTER_TRY(const bool intact, reduce(largest, maximum));
@@ -65,7 +71,7 @@ Result<std::vector<double>> gatherOverRanks(Communicator& communicator, const st
   MUSTER_TRY(std::vector<double> all, communicator.maxOverRanks(values));
   bool intact = true;
   for (size_t i = 0; i < values.size(); ++i)
-    intact = intact && (!own[i] || opened(all[i]) == opened(values[i]));
+    intact = intact && all[i] <= kMostTold && (!own[i] || opened(all[i]) == opened(values[i]));
   MUSTER_TRY(const std::vector<double> changed, communicator.maxOverRanks({intact ? 0.0 : 1.0}));
   if (changed[0] != 0) return damagedOnItsWay(!intact);
   return all;

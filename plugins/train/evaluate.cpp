@@ -3,7 +3,8 @@
 #include "plugins/train/evaluate.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "plugins/train/figures.h"
 
 namespace muster::train {
 namespace {
@@ -19,9 +20,7 @@ Status shareStatistics(const Group& group, Program& program) {
   for (size_t i = 0; i < program.network().statistics().size(); ++i) {
     const auto index = static_cast<int>(i);
     MUSTER_TRY(std::vector<float> own, program.readStatistics(index));
-    std::vector<double> values(own.begin(), own.end());
-    if (!group.leads()) std::fill(values.begin(), values.end(), std::numeric_limits<double>::lowest());
-    MUSTER_TRY(values, group.largest(values));
+    MUSTER_TRY(const std::vector<double> values, group.ofLeader({own.begin(), own.end()}));
     MUSTER_CHECK_OK(program.writeStatistics(index, std::vector<float>(values.begin(), values.end())));
   }
   return {};
@@ -96,14 +95,7 @@ Result<double> testAccuracy(const Bench& bench, const Group& group, const Params
     MUSTER_TRY(tally, testOwnPart(bench, group, params, *data, trainer));
   }
   MUSTER_TRY(auto rows, group.gather({static_cast<double>(tally.right), static_cast<double>(tally.all)}));
-  double right = 0;
-  double all = 0;
-  for (const auto& row : rows) {
-    if (row.empty()) continue;
-    right += row[0];
-    all += row[1];
-  }
-  return right / all;
+  return accuracyOf(rows);
 }
 
 }  // namespace muster::train

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/checks/largest.h"
+
 namespace muster::train {
 namespace {
 
@@ -55,6 +57,18 @@ double outputError(const std::vector<float>& expected, const std::vector<float>&
     worst = std::max(worst, error);
   }
   return std::min(worst, kNoNumber);
+}
+
+Result<double> accuracyOf(const std::vector<std::vector<double>>& tallies) {
+  double right = 0;
+  double all = 0;
+  for (const auto& tally : tallies) {
+    if (tally.empty()) continue;
+    if (!(tally[0] >= 0 && tally[0] <= tally[1])) return damagedOnItsWay(true);
+    right += tally[0];
+    all += tally[1];
+  }
+  return right / all;
 }
 
 double driftOf(const std::vector<double>& seconds) {

@@ -8,6 +8,7 @@
 
 #include "kernels/spec/dtype.h"
 #include "runner/core/json.h"
+#include "runner/core/result.h"
 
 namespace muster::train {
 
@@ -27,6 +28,10 @@ double driftOf(const std::vector<double>& seconds);
 /// Mean of the first (last) tenth of the values, of at least one.
 double meanOfFirst(const std::vector<double>& values);
 double meanOfLast(const std::vector<double>& values);
+
+/// Share of right answers, from what each rank tells: how many are right, and of how many; nothing for ranks
+/// that do not answer. kCorrupt where no rank can have counted that.
+Result<double> accuracyOf(const std::vector<std::vector<double>>& tallies);
 
 /// Seconds of one step, from three ways to time it.
 struct CommunicationTimes {

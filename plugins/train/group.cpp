@@ -57,6 +57,12 @@ Result<std::vector<double>> Group::largest(const std::vector<double>& values) co
   return communicator_->maxOverRanks(values);
 }
 
+Result<std::vector<double>> Group::ofLeader(std::vector<double> values) const {
+  if (communicator_ == nullptr) return values;
+  if (!leads()) std::fill(values.begin(), values.end(), kAbsent);
+  return gatherOverRanks(*communicator_, values, std::vector<bool>(values.size(), leads()));
+}
+
 Result<std::vector<std::vector<double>>> Group::gather(const std::vector<double>& values) const {
   const size_t count = values.size();
   std::vector<double> all(count * static_cast<size_t>(size()), kAbsent);

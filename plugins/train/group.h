@@ -40,6 +40,8 @@ class Group {
   Status barrier() const;
   /// The largest of each value over the ranks.
   [[nodiscard]] Result<std::vector<double>> largest(const std::vector<double>& values) const;
+  /// Rank 0's values. Others give equally many, which do not count.
+  [[nodiscard]] Result<std::vector<double>> ofLeader(std::vector<double> values) const;
   /// Each rank's values, in their order; empty for ranks that do not answer (in sim a rank knows only its
   /// own).
   [[nodiscard]] Result<std::vector<std::vector<double>>> gather(const std::vector<double>& values) const;

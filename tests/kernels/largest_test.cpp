@@ -17,14 +17,18 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Damage = std::function<double(double)>;
 
 constexpr size_t kCallers = 3;
 constexpr size_t kSick = 1;
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kNoNumbers[] = {kInfinite, -kInfinite, std::numeric_limits<double>::quiet_NaN()};
 
 Damage stuck(int bit, bool high) {
   return [bit, high](double value) {
@@ -40,9 +44,9 @@ struct Said {
 };
 
 /// What each rank gets of `values`, a row for each. `sending`: what becomes of all that rank kSick sends;
-/// `receiving`: of all that it gets.
+/// `receiving`: of all that it gets. `nanWins`: over what a rank has; else it is lost.
 std::vector<Said> askAll(const std::vector<std::vector<double>>& values, const Damage& sending = nullptr,
-                         const Damage& receiving = nullptr) {
+                         const Damage& receiving = nullptr, bool nanWins = false) {
   std::vector<Said> said(kCallers);
   std::vector<std::vector<double>> sent(kCallers);
   std::barrier<> all(kCallers);
@@ -59,7 +63,7 @@ std::vector<Said> askAll(const std::vector<std::vector<double>>& values, const D
             double value = sent[from][i];
             if (sending && from == kSick) value = sending(value);
             if (receiving && rank == kSick) value = receiving(value);
-            own[i] = std::max(own[i], value);
+            own[i] = std::isnan(value) && nanWins ? value : std::max(own[i], value);
           }
         all.arrive_and_wait();
         return {};
@@ -98,10 +102,39 @@ TEST(Largest, KeepsTimesWellEnough) {
   }
 }
 
-TEST(Largest, PassesOnWhatIsNoNumber) {
-  const double infinite = std::numeric_limits<double>::infinity();
-  for (const Said& one : askAll({{1, infinite}, {1, 2}, {1, 3}}))
-    EXPECT_THAT(one.values, ElementsAre(1, infinite)) << one.error;
+/// What a maximum makes of NaN depends on the order: it may be lost, on some ranks or on all.
+TEST(Largest, IsNeverWhatAnotherRankTellsThatIsNoNumber) {
+  const std::vector<std::vector<double>> values = {{3, 1}, {2, 2}, {1, 3}};
+  for (const double bad : kNoNumbers)
+    for (const bool nanWins : {false, true})
+      for (const bool sends : {false, true}) {
+        SCOPED_TRACE(std::to_string(bad) + (nanWins ? ", wins" : "") + (sends ? ", sender" : ", receiver"));
+        const Damage damage = [bad](double) { return bad; };
+        const auto said = askAll(values, sends ? damage : nullptr, sends ? nullptr : damage, nanWins);
+        for (const Said& one : said) {
+          EXPECT_EQ(one.exchanges, 2);
+          if (one.error.empty())
+            for (const double value : one.values) EXPECT_THAT(value, AnyOf(1.0, 2.0, 3.0));
+          else
+            EXPECT_THAT(one.error, HasSubstr("from a rank that cannot be told"));
+        }
+        const bool wins = bad > 0 || (std::isnan(bad) && nanWins);
+        for (const Said& one : said) EXPECT_EQ(one.error.empty(), !wins) << "all ranks end alike";
+      }
+}
+
+TEST(Largest, ARankWhoseOwnValueIsNoNumberNamesItself) {
+  for (const double bad : kNoNumbers) {
+    int exchanges = 0;
+    const auto largest = largestOverRanks({1, bad}, [&](std::span<double>) -> Status {
+      ++exchanges;
+      return {};
+    });
+    ASSERT_FALSE(largest.ok()) << bad;
+    EXPECT_THAT(largest.error().text(),
+                AllOf(HasSubstr("a value of this rank is"), Not(HasSubstr("from a rank"))));
+    EXPECT_EQ(exchanges, 0);
+  }
 }
 
 TEST(Largest, OfNothingNeedsNoExchange) {

@@ -272,7 +272,13 @@ void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& dev
     deviation.source = bounded(cause.source, kLineBytes);
     return;
   }
-  if (!ofGroup_ || deviation.outcome == Outcome::kError) return;
+  if (!ofGroup_) return;
+  // One rank tells it for all: it is no result of that rank's device. What it does not tell at all is.
+  const bool ofAll = leaderMetrics_.contains(std::string(metric));
+  if (deviation.outcome == Outcome::kError) {
+    if (ofAll && metrics_.contains(metric)) deviation.cause = Cause::kGroup;
+    return;
+  }
   const auto fault = std::find_if(firstFaults_.begin(), firstFaults_.end(), [&](const FirstFault& known) {
     return known.device == textOr(verdict, "device") && known.caseId == textOr(verdict, "case") &&
            metric.starts_with(known.stem);
@@ -282,8 +288,7 @@ void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& dev
     deviation.source = fault->rank;
     return;
   }
-  // One rank tells it for all: it is no result of that rank's device.
-  if (leaderMetrics_.contains(std::string(metric))) deviation.cause = Cause::kGroup;
+  if (ofAll) deviation.cause = Cause::kGroup;
 }
 
 void StageReader::finish() {

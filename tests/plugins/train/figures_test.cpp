@@ -2,6 +2,7 @@
 // The figures of a run: pure functions.
 #include "plugins/train/figures.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,8 @@
 
 namespace muster::train {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(Figures, OutputErrorIsThatOfTheWorstSample) {
   const std::vector<float> expected = {3, 4, 0, 30, 40, 0};
@@ -49,6 +52,12 @@ TEST(Figures, AverageTheEndsOfALoss) {
   std::vector<double> losses(20, 3);
   losses[0] = 5;
   EXPECT_EQ(meanOfFirst(losses), 4);
+}
+
+TEST(Figures, AccuracyIsOfWhatRanksCanHaveCounted) {
+  EXPECT_EQ(*accuracyOf({{3, 4}, {}, {0, 2}}), 0.5);
+  for (const std::vector<double>& lie : std::vector<std::vector<double>>{{3, 2}, {-4, -4}, {-1, 2}})
+    EXPECT_THAT(accuracyOf({{3, 4}, lie}).error().text(), HasSubstr("from a rank that cannot be told"));
 }
 
 TEST(Figures, TellWhatCommunicationAddsAndWhatHidesIt) {

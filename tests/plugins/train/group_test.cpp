@@ -18,6 +18,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+constexpr const char* kUntold = "do not arrive as they were sent, from a rank that cannot be told";
+
 /// What the ranks of a group share.
 struct Table {
   explicit Table(int ranks) : meet(ranks) {}
@@ -109,9 +111,10 @@ std::vector<T> onRanks(int ranks, const std::function<T(const Group&)>& work) {
   return results;
 }
 
-TEST(Group, NoRankSpeaksForAnother) {
+TEST(Group, NoRankSpeaksForAnotherNorTellsWhatHasNoFiniteSum) {
+  enum class Lie { kNone, kOfAnother, kTooLarge };
   constexpr int kRanks = 3;
-  for (const bool lies : {false, true}) {
+  for (const Lie lie : {Lie::kNone, Lie::kOfAnother, Lie::kTooLarge}) {
     Table table(kRanks);
     std::vector<std::string> errors(kRanks);
     std::vector<std::thread> threads;
@@ -122,16 +125,31 @@ TEST(Group, NoRankSpeaksForAnother) {
         std::vector<bool> own(kRanks);
         values[static_cast<size_t>(rank)] = 0.1 * rank;  // rank 0 tells a zero
         own[static_cast<size_t>(rank)] = true;
-        if (lies && rank == 2) values[0] = 5;
+        if (rank == 2 && lie == Lie::kOfAnother) values[0] = 5;
+        if (rank == 2 && lie == Lie::kTooLarge) values[2] = 1e308;
         const auto all = gatherOverRanks(communicator, values, own);
         errors[static_cast<size_t>(rank)] = all.ok() ? "" : all.error().text();
       });
     for (std::thread& thread : threads) thread.join();
     for (const std::string& error : errors)
-      EXPECT_THAT(error, lies ? ::testing::HasSubstr(
-                                    "do not arrive as they were sent, from a rank that cannot be told")
-                              : ::testing::HasSubstr(""));
-    EXPECT_EQ(errors[0].empty(), !lies);
+      EXPECT_THAT(error, ::testing::HasSubstr(lie == Lie::kNone ? "" : kUntold));
+    EXPECT_EQ(errors[0].empty(), lie == Lie::kNone);
+  }
+}
+
+TEST(Group, NoRankSpeaksForTheLeader) {
+  for (const double lie : {0.0, 5.0}) {
+    const auto said = onRanks<std::string>(3, [lie](const Group& group) -> std::string {
+      if (lie > 0 && group.rank() == 2) {  // raises what rank 0 tells, and is content with what it hears
+        (void)group.largest({0, lie});
+        (void)group.largest({0});
+        return kUntold;
+      }
+      const auto values = group.ofLeader({-1.0 - group.rank(), 2.0 + group.rank()});
+      return values.ok() ? ::testing::PrintToString(*values) : values.error().text();
+    });
+    for (const std::string& one : said)
+      EXPECT_THAT(one, ::testing::HasSubstr(lie > 0 ? kUntold : "{ -1, 2 }"));
   }
 }
 

@@ -401,6 +401,35 @@ TEST(Blame, ASlowGroupIsNotExplainedByADeviceThatFailedInAnotherStage) {
   }
 }
 
+/// Any rank may have told node 0 what makes that no number. What node 0 leaves out is its own fault.
+TEST(Blame, AGroupsMetricThatIsNoNumberIsNotLaidToTheNodeThatReportsIt) {
+  for (const bool measured : {true, false}) {
+    GroupFleet made(3);
+    StageRecord& at = made.stage(0);
+    Verdict verdict = at.verdicts.front();
+    verdict.outcome = Outcome::kError;
+    verdict.metric = "train.throughput";
+    verdict.detail = measured ? "no valid measurement: 1 of 1 samples are NaN or infinite"
+                              : "no measurement for train.throughput";
+    at.verdicts.push_back(verdict);
+    at.evidence["leader_metrics"] = {verdict.metric};
+    Measurement throughput;
+    throughput.metric = verdict.metric;
+    throughput.unit = "samples/s";
+    throughput.samples = {std::nan("")};
+    throughput.caseId = verdict.caseId;
+    throughput.rank = verdict.rank;
+    throughput.device = verdict.device;
+    if (measured) at.measurements.push_back(throughput);
+    made.end(0, Acceptance::kIncomplete, 3);
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(nodeOf(fleet, "n0").state, measured ? NodeState::kAffected : NodeState::kIncomplete);
+    EXPECT_THAT(nodeOf(fleet, "n0").reason,
+                HasSubstr(measured ? "cannot be told: affected by group" : "error"));
+    EXPECT_EQ(fleet.exitCode, 3);
+  }
+}
+
 /// A node that fails by itself is not why data arrived wrong, nor why its group was slow.
 TEST(Blame, AGroupThatFailedIsNotExplainedByAnotherFailureOfAMember) {
   GroupFleet made(3);
