@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "runner/core/text.h"
 
@@ -234,6 +235,11 @@ void Folder::note(const std::string& name, const std::string& sha256) const {
   const std::lock_guard lock(reads_->mutex);
   const auto [known, isFirst] = reads_->sha256.emplace(name, sha256);
   if (!isFirst && known->second != sha256) known->second.clear();
+}
+
+std::map<std::string, std::string> Folder::takeReads() const {
+  const std::lock_guard lock(reads_->mutex);
+  return std::exchange(reads_->sha256, {});
 }
 
 std::string Folder::readSha256(const std::string& name) const {

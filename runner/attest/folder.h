@@ -59,6 +59,10 @@ class Folder {
                                        const FileSums& found) const;
   /// The SHA-256 of what read() or sums() got of a file; empty: neither did, or not the same each time.
   [[nodiscard]] std::string readSha256(const std::string& name) const;
+  /// What was read of each file, for another process; it is forgotten here.
+  std::map<std::string, std::string> takeReads() const;
+  /// Notes what was read of a file, here or in another process.
+  void note(const std::string& name, const std::string& sha256) const;
   /// The first file or folder that is not any more what it was when it was listed, or a file of which other
   /// bytes were read the second time; empty: there is none.
   [[nodiscard]] std::string changedSince(const FolderList& list) const;
@@ -75,7 +79,6 @@ class Folder {
     std::mutex mutex;
     std::map<std::string, std::string> sha256;  ///< by file; empty: not the same each time
   };
-  void note(const std::string& name, const std::string& sha256) const;
 
   std::filesystem::path path_;
   Fd fd_;

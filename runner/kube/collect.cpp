@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "runner/core/text.h"
 #include "runner/kube/record_log.h"
@@ -18,23 +17,13 @@ int weight(int exitCode) {
   return exitCode == 1 ? 2 : exitCode == 0 ? 0 : 1;
 }
 
-/// The pods that may be of the run, with their nodes: anybody who may create pods can give one the run's
-/// label.
-std::vector<std::pair<const PodInfo*, std::string>> podsOf(const RunStore& run, const Snapshot& seen) {
-  std::vector<std::pair<const PodInfo*, std::string>> pods;
-  const int rounds = run.lastRound();
-  const std::set<std::string> members(run.submission().nodes.begin(), run.submission().nodes.end());
-  const std::vector<std::string> nodes = nodesOfPods(seen);
-  for (size_t i = 0; i < nodes.size(); ++i)
-    if (seen.pods[i].round <= rounds && (nodes[i].empty() || members.contains(nodes[i])))
-      pods.emplace_back(&seen.pods[i], nodes[i]);
-  return pods;
-}
-
 /// The pods of the last round that have ended, by their node; of several the worst.
-std::map<std::string, const PodInfo*> endedPods(const RunStore& run, const Snapshot& seen) {
+std::map<std::string, const PodInfo*> endedPods(const Snapshot& seen) {
   std::map<std::string, const PodInfo*> worst;
-  for (const auto& [pod, node] : podsOf(run, seen)) {
+  const std::vector<std::string> nodes = nodesOfPods(seen);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const PodInfo* const pod = &seen.pods[i];
+    const std::string& node = nodes[i];
     if (!pod->ended() || node.empty()) continue;
     const PodInfo*& known = worst[node];
     if (known == nullptr || pod->round > known->round ||
@@ -68,7 +57,7 @@ Result<std::string> recordOf(const Submission& run, const PodInfo& pod) {
 /// The newest round that left anything: one that was announced only, by a resume that was killed, is none.
 Result<int> lastBegun(const RunStore& run, const Snapshot& seen) {
   int last = 0;
-  for (const auto& [pod, node] : podsOf(run, seen)) last = std::max(last, pod->round);
+  for (const PodInfo& pod : seen.pods) last = std::max(last, pod.round);
   for (const JobInfo& job : seen.jobs) last = std::max(last, std::min(job.round, run.lastRound()));
   for (const std::string& node : run.submission().nodes) {
     MUSTER_TRY(const NodeResult result, run.result(node));
@@ -90,7 +79,7 @@ bool isNew(const PodInfo& pod, const NodeResult& kept) {
 
 Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, const Snapshot& seen) {
   const Submission& submission = run.submission();
-  const auto pods = endedPods(run, seen);
+  const auto pods = endedPods(seen);
   MUSTER_TRY(const int last, lastBegun(run, seen));
   std::map<std::string, NodeResult> results;
   for (const std::string& node : submission.nodes) {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "runner/core/text.h"
 
@@ -46,11 +48,25 @@ NodeJob withoutPod(const std::string& node, const PodInfo* unplaced, const Submi
 
 }  // namespace
 
-Result<Snapshot> look(const Submission& run) {
+void leaveOutStrangers(const Submission& run, int rounds, Snapshot& seen) {
+  const std::set<std::string> members(run.nodes.begin(), run.nodes.end());
+  const std::vector<std::string> nodes = nodesOfPods(seen);
+  std::vector<PodInfo> own;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const int round = seen.pods[i].round;
+    if (round >= 1 && round <= rounds && (nodes[i].empty() || members.contains(nodes[i])))
+      own.push_back(std::move(seen.pods[i]));
+  }
+  seen.pods = std::move(own);
+}
+
+Result<Snapshot> look(const RunStore& run) {
+  const Submission& submission = run.submission();
   Snapshot seen;
-  MUSTER_TRY(seen.nodes, readNodes(run.cluster));
-  MUSTER_TRY(seen.pods, readPods(run.cluster, run.id));
-  MUSTER_TRY(seen.jobs, readJobs(run.cluster, run.id));
+  MUSTER_TRY(seen.nodes, readNodes(submission.cluster));
+  MUSTER_TRY(seen.pods, readPods(submission.cluster, submission.id));
+  MUSTER_TRY(seen.jobs, readJobs(submission.cluster, submission.id));
+  leaveOutStrangers(submission, run.lastRound(), seen);
   return seen;
 }
 

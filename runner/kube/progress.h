@@ -17,7 +17,12 @@ struct Snapshot {
   std::vector<PodInfo> pods;
   std::vector<JobInfo> jobs;
 };
-Result<Snapshot> look(const Submission& run);
+/// Without what has the run's label and is no part of it.
+Result<Snapshot> look(const RunStore& run);
+
+/// Leaves out pods that are on no node of the run, or in none of its first `rounds` rounds: who may create
+/// pods may label them.
+void leaveOutStrangers(const Submission& run, int rounds, Snapshot& seen);
 
 /// For each pod, in their order, the node that it runs on or, if its job is pinned, will run on; empty: not
 /// known yet.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the stage names of a plan's text.
+// Reads the stages of a plan's text.
 #include "runner/plan/stage_names.h"
 
 #include "runner/inputs/toml_input.h"
@@ -10,27 +10,29 @@
 namespace muster {
 namespace {
 
-std::vector<std::string> namesIn(const std::optional<PlanDocument>& document) {
-  std::vector<std::string> names;
-  if (!document || !document->root.contains("stage") || !document->root["stage"].is_array()) return names;
+std::vector<StageOfText> stagesOf(const std::optional<PlanDocument>& document) {
+  std::vector<StageOfText> stages;
+  if (!document || !document->root.contains("stage") || !document->root["stage"].is_array()) return stages;
   for (const Json& stage : document->root["stage"]) {
     const auto name = stage.is_object() ? stage.find("name") : stage.end();
     if (!stage.is_object() || name == stage.end() || !name->is_string()) return {};
+    const Json ranks = stage.value("ranks", Json());
+    const int stated = ranks.is_number_integer() ? ranks.get<int>() : 0;
     for (std::string& one : sweepNames(name->get<std::string>(), stage.value("nodes", Json())))
-      names.push_back(std::move(one));
+      stages.push_back({std::move(one), stated});
   }
-  return names;
+  return stages;
 }
 
 }  // namespace
 
-std::vector<std::string> stageNamesIn(const std::string& text) {
+std::vector<StageOfText> stagesInText(const std::string& text) {
   Diagnostics ignored;
   auto toml = InputText::of(text, "plan.toml", kLargestPlan, InputText::From::kFrozen);
   if (toml.ok())
-    if (auto names = namesIn(loadToml(*toml, ignored)); !names.empty()) return names;
+    if (auto stages = stagesOf(loadToml(*toml, ignored)); !stages.empty()) return stages;
   auto lua = InputText::of(text, "plan.lua", kLargestPlan, InputText::From::kFrozen);
-  return lua.ok() ? namesIn(loadLua(*lua, LuaLimits{}, ignored)) : std::vector<std::string>();
+  return lua.ok() ? stagesOf(loadLua(*lua, LuaLimits{}, ignored)) : std::vector<StageOfText>();
 }
 
 std::string skuNamedIn(const std::string& text) {

@@ -7,9 +7,14 @@
 
 namespace muster {
 
-/// The names of the stages in a plan's text, TOML or Lua, in file order. None: it is no plan. The calling
-/// process must have one thread, for Lua is evaluated in a child process.
-std::vector<std::string> stageNamesIn(const std::string& text);
+struct StageOfText {
+  std::string name;
+  int ranks = 0;  ///< 0: not stated
+};
+
+/// The stages in a plan's text, TOML or Lua, in file order. None: it is no plan. The calling process must
+/// have one thread, for Lua is evaluated in a child process.
+std::vector<StageOfText> stagesInText(const std::string& text);
 
 /// The SKU profile that a plan's text names; "" where it names none, or is Lua, which is a program.
 std::string skuNamedIn(const std::string& text);

@@ -45,15 +45,20 @@ bool isMountPoint(const fs::path& path) {
 
 /// What lies inside `folder` and must not be removed with it: another run, which an earlier version or a hand
 /// put there, or what is mounted. Empty: nothing.
-std::string foreignInside(const fs::path& folder) {
+Result<std::string> foreignInside(const fs::path& folder) {
+  constexpr int kDeepest = 32;  // as other commands read folders of runs; each level of a walk stays open
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at.depth() > kDeepest)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("cannot be read: it is more than {} folders deep", kDeepest), folder.string()};
     if (isMountPoint(at->path()))
       return fmt::format("something is mounted inside it: {}", at->path().string());
     if (!at->is_symlink(error) && at->is_directory(error) && RunStore::holdsRun(at->path()))
       return fmt::format("another run lies inside it: {}", at->path().string());
   }
-  return error ? "cannot be read: " + error.message() : "";
+  if (error) return Error{ErrorCode::kUsage, "cannot be read: " + error.message(), folder.string()};
+  return std::string();
 }
 
 /// Finds why a run that is old enough stays all the same. What its user wrote concerns it alone; an error is
@@ -63,7 +68,12 @@ Status findWhyKept(const RunStore& run, OldRun& old) {
     old.kept = own.error().message;
     return {};
   }
-  old.kept = foreignInside(run.folder());
+  const auto foreign = foreignInside(run.folder());
+  if (!foreign.ok()) {
+    old.keep(foreign.error());
+    return {};
+  }
+  old.kept = *foreign;
   if (!old.kept.empty()) return {};
   std::error_code none;  // whoever is at work on the run has made its lock; looking for one makes nothing
   if (fs::exists(run.folder() / ".lock", none))

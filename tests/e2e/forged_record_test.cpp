@@ -162,6 +162,11 @@ TEST_F(ForgedRecord, LacksMeasurementsWithTheirCheckResults) {
     std::erase_if(gemmOf(r).ranks, [](const RankRecord& rank) { return rank.rank == 5; });
     keepEnds(gemmOf(r), [](const Json& end) { return end["rank"] != 5; });
   });
+  expectRefused([&](Record& r) {  // whose cases say that they ended in error
+    take(r, [&](const auto&, int rank) { return rank == 5; });
+    for (Json& end : gemmOf(r).evidence["ends"])
+      if (end["rank"] == 5) end["state"] = "error";
+  });
   expectRefused([](Record& r) {  // one of its cases
     StageRecord& stage = gemmOf(r);
     stage.telemetry.clear();
@@ -169,6 +174,19 @@ TEST_F(ForgedRecord, LacksMeasurementsWithTheirCheckResults) {
     std::erase_if(stage.verdicts, [](const Verdict& v) { return v.caseId == "gemm"; });
     keepEnds(stage, [](const Json& end) { return end["case"] != "gemm"; });
   });
+}
+
+/// A stage of scope device has as many ranks as its plan states.
+TEST(HonestRecord, OfAStageWithFewerRanksThanDevicesCounts) {
+  FleetRun fleet;
+  const auto plan = fleet.write("two.toml", std::string(kFleetPlan) +
+                                                "[[stage]]\nname = \"two\"\ntest = "
+                                                "\"compute.gemm\"\nscope = \"device\"\nranks = 2\n");
+  const auto run = runMuster({"run", plan.string(), "--simulate", scenario("h100x8-healthy"),
+                              "--nodes", "3", "--plain", "--out", (fleet.path() / "run").string()});
+  ASSERT_EQ(run.exitCode, 0) << run.out << run.err;
+  EXPECT_EQ(runMuster({"report", (fleet.path() / "run/sim-node-0001/record.json").string()}).exitCode, 0);
+  EXPECT_EQ(fleet.judge(3).exitCode, 0) << fleet.json().dump();
 }
 
 /// The fleet judges few records again: who changes samples to fit is told by the commands that look at one

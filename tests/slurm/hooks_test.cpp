@@ -81,6 +81,19 @@ TEST_F(SlurmHooks, DrainARejectedNodeWithOurReason) {
   }
 }
 
+/// Somebody used up the numbers of processes. Root has no limit on them, so the hook runs as another user.
+TEST_F(SlurmHooks, DoNotFailWhereNoProcessCanBeStarted) {
+  const fs::path hooks = write(quickPlan());
+  for (const char* kind : {"health_check", "prolog", "epilog"}) {
+    const std::string text = readWhole(hooks / (std::string(kind) + ".sh"));
+    const ProcessResult result = slurm().command({"setpriv", "--reuid=54321", "--clear-groups", "bash", "-c",
+                                                  "ulimit -u 0; eval \"$1\"", "hook", text},
+                                                 60, {{"SLURMD_NODENAME", "node1"}});
+    EXPECT_EQ(result.exitCode, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("fork"));
+  }
+}
+
 TEST_F(SlurmHooks, SeeAllOfANodeWhateverAJobAskedFor) {
   const fs::path hooks = write(impossiblePlan());
   const ProcessResult result =

@@ -583,14 +583,21 @@ TEST_F(SlurmClean, KeepsWhatIsNotItsOwnAndWhatItStillNeeds) {
   ASSERT_EQ(mount(elsewhere.c_str(), (root / "mounted" / "data").c_str(), "", MS_BIND, ""), 0)
       << strerror(errno);
 
+  ASSERT_EQ(submit(quickPlan(), root / "deep", {"--simulate", slowFirstNode(), "--wait"}, "node2").exitCode,
+            1);
+  fs::path below = root / "deep";
+  for (int level = 0; level < 40; ++level) below /= "d";
+  fs::create_directories(below);
+
   const ProcessResult kept = clean();
   EXPECT_EQ(umount2((root / "mounted" / "data").c_str(), MNT_DETACH), 0);
-  EXPECT_EQ(kept.exitCode, 0) << kept.err;
+  EXPECT_EQ(kept.exitCode, 3) << kept.err;
   EXPECT_THAT(kept.out, HasSubstr("mounted: kept: something is mounted inside it: "));
   EXPECT_THAT(kept.out, HasSubstr("outer: kept: another run lies inside it: "));
   EXPECT_THAT(kept.out, HasSubstr("others: kept: "));
   EXPECT_THAT(kept.out, HasSubstr("foreign: kept: "));
   EXPECT_THAT(kept.out, HasSubstr("drainer: kept: it drained node1"));
+  EXPECT_THAT(kept.out, HasSubstr("it is more than 32 folders deep"));
   EXPECT_THAT(kept.out, Not(HasSubstr("link")));
   for (const fs::path& path :
        {root / "foreign" / "slurm.json", root / "drainer" / "slurm.json", elsewhere / "slurm.json",

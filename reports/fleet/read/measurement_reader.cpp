@@ -292,19 +292,19 @@ uint64_t StageReader::measuredId(std::string_view metric, std::string_view caseI
   return keyedHash(scratchKey_);
 }
 
-bool StageReader::lacksMeasurements(const dom::object& evidence, Scope scope) {
+bool StageReader::lacksMeasurements(const dom::object& evidence, const StageSummary& stage) {
   requireUniqueKeys(evidence, failures_);
   dom::array ends;
   dom::object caseMetrics;
-  if (evidence.at_key("ends").get(ends) != simdjson::SUCCESS || ends.size() == 0 ||
+  if (measured_.size() == 0 || evidence.at_key("ends").get(ends) != simdjson::SUCCESS || ends.size() == 0 ||
       evidence.at_key("case_metrics").get(caseMetrics) != simdjson::SUCCESS)
     return true;
   std::set<std::string_view> limited;
   for (const Asked& asked : asked_)
     if (asked.counts) limited.insert(asked.metric);
   struct Case {
-    std::set<int64_t> ended;             ///< ranks
-    std::set<std::string_view> metrics;  ///< that each of them measures, and are limited
+    std::map<int64_t, CaseEnd::State> ended;  ///< the best of all attempts, by rank
+    std::set<std::string_view> metrics;       ///< that each of them measures, and are limited
     std::set<std::string_view> ofLeader;
   };
   std::map<std::string_view, Case> cases;
@@ -321,19 +321,30 @@ bool StageReader::lacksMeasurements(const dom::object& evidence, Scope scope) {
     if (end["case"].get(caseId) != simdjson::SUCCESS || end["rank"].get(rank) != simdjson::SUCCESS ||
         end["state"].get(state) != simdjson::SUCCESS)
       return true;
+    const std::optional<CaseEnd::State> known = fromName<CaseEnd::State>(state);
+    if (!known) return true;
     Case& one = cases[caseId];
-    if (!one.ended.insert(rank).second || state != nameOf(CaseEnd::State::kOk)) continue;
+    const auto [best, isFirst] = one.ended.emplace(rank, *known);
+    if (!isFirst && (best->second == CaseEnd::State::kOk || *known == CaseEnd::State::kError)) continue;
+    best->second = *known;
+    if (*known != CaseEnd::State::kOk) continue;
     const auto lacks = [&](std::string_view metric) {
       return measured_.find(measuredId(metric, caseId, rank)) == nullptr;
     };
     if (lacks("") || std::any_of(one.metrics.begin(), one.metrics.end(), lacks)) return true;
     if (rank == 0 && std::any_of(one.ofLeader.begin(), one.ofLeader.end(), lacks)) return true;
   }
-  size_t ranks = scope == Scope::kDevice ? listed_ : 1;
+  const bool maySkip = !stage.required && stage.accounting.of(Outcome::kSkipped) > 0;
+  const auto isBad = [&](const auto& rank) {
+    return rank.second == CaseEnd::State::kError || (rank.second == CaseEnd::State::kUnsupported && !maySkip);
+  };
+  size_t ranks = stage.scope == Scope::kDevice ? listed_ : 1;
   for (const auto& [caseId, one] : cases)
     if (caseId != kTelemetryCase) ranks = std::max(ranks, one.ended.size());
   return std::any_of(cases.begin(), cases.end(), [&](const auto& one) {
-    return one.second.ended.size() < (one.first == kTelemetryCase ? 1 : ranks);
+    const auto& ended = one.second.ended;
+    return ended.size() < (one.first == kTelemetryCase ? 1 : ranks) ||
+           std::any_of(ended.begin(), ended.end(), isBad);
   });
 }
 

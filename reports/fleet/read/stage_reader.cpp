@@ -118,8 +118,6 @@ void StageReader::read(const dom::object& stage, bool accepted) {
                              : fmt::format("{} programs (sha256 {})", programs_.size(), sha256Hex(programs)));
   readLeaderMetrics(evidence);
   readCancelledCases(evidence);
-  if (accepted && summary.state == StageState::kRan && failures_.ok())
-    node_->doubtful = node_->doubtful || lacksMeasurements(evidence, summary.scope);
   if (failures_.ok()) {
     // Without expectations no verdict may point at one: readVerdict says so.
     const auto missing = evidence.at_key("expectations").get(expectations);
@@ -130,6 +128,8 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     } else
       failures_.fail("evidence.expectations", "must be a list");
   }
+  if (accepted && summary.state == StageState::kRan && failures_.ok())
+    node_->doubtful = node_->doubtful || lacksMeasurements(evidence, summary);
   // As record_check.h has it. Waivers cover no errors.
   if (failures_.ok() && !summary.culprit.empty() && summary.accounting.of(Outcome::kError) == 0)
     failures_.fail("group.culprit",

@@ -168,9 +168,10 @@ class StageReader {
   void checkAsked();
   /// The number of what one rank measured in one case: of this metric, or empty: of any.
   uint64_t measuredId(std::string_view metric, std::string_view caseId, int64_t rank);
-  /// Whether a case did not end on all ranks, or ended well without a metric that expectations are about.
-  /// Where labels tell that it need not be there the judge knows: honest records are seldom among them.
-  bool lacksMeasurements(const dom::object& evidence, Scope scope);
+  /// Whether an accepted record's stage seems to lack what it had to measure: a case that did not end well on
+  /// all devices, or did without a metric that expectations are about. Where labels, the plan or an earlier
+  /// attempt tell that it need not be there the judge knows: honest records are seldom among them.
+  bool lacksMeasurements(const dom::object& evidence, const StageSummary& stage);
   /// Notes what the inventory says too.
   void noteDevice(Parts& parts);
   void checkArtifacts(const dom::array& artifacts);

@@ -376,13 +376,16 @@ class RunVerification {
   bool same_ = true;  ///< all compared files are what they must be
 };
 
-/// Adds what the child process of a record found.
-Status takeFindings(const std::string& output, PredicateTime& lua, Verification& out) {
+/// Adds what the child process of a record found, and notes what it read.
+Status takeFindings(const std::string& output, const VerifyTools& tools, Verification& out) {
   MUSTER_TRY(const Json told, parseJson(output));
   JsonReader reader(told, "result");
-  reader.read("left", lua.left);
+  std::map<std::string, std::string> reads;
+  reader.read("left", tools.lua.left);
+  reader.read("reads", reads);
   const Json* checks = reader.object("checks");
   MUSTER_CHECK_OK(reader.status());
+  for (const auto& [name, sha256] : reads) tools.folder.note(name, sha256);
   return out.add(*checks);
 }
 
@@ -434,11 +437,13 @@ std::string textDifference(std::string_view found, std::string_view expected) {
 std::optional<Record> verifyRun(const VerifyTools& tools, const std::string& prefix, Verification& out) {
   const ChildEnd child = runInChild(recordLimits(), [&](volatile int*) {
     Verification found;
+    tools.folder.takeReads();  // the parent has those so far
     RunVerification(tools, prefix, found).verify();
-    return dumpJson({{"checks", found.json()}, {"left", tools.lua.left}});
+    return dumpJson(
+        {{"checks", found.json()}, {"left", tools.lua.left}, {"reads", tools.folder.takeReads()}});
   });
   Status whole = child.problem.empty()
-                     ? takeFindings(child.output, tools.lua, out)
+                     ? takeFindings(child.output, tools, out)
                      : Status(Error{ErrorCode::kTimeout, "the check of this record " + child.problem, ""});
   if (!whole.ok()) {
     out.leaveOpen(VerifyCheck::kRecord, fmt::format("{}{}: {}", prefix, kRecordName, whole.error().message));

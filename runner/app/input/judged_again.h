@@ -24,7 +24,8 @@ struct JudgeOptions {
 Status checkLeft(const PredicateTime& call);
 
 /// What the stored samples of `record`, whose file has the digest `sha256`, come to when they are judged
-/// again. Fails as checkLeft() does; its own Lua is taken from `call`.
+/// again. Fails as checkLeft() does, and where an accepted one lacks results of a case; its own Lua is taken
+/// from `call`. The calling process must have one thread.
 Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
                            const Tree& tree, PredicateTime& call);
 

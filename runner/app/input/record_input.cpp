@@ -12,11 +12,9 @@
 #include "runner/app/input/derived_inventory.h"
 #include "runner/app/input/judged_again.h"
 #include "runner/app/node/node_inventory.h"
-#include "runner/app/stage/stage_telemetry.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/plan/stage_names.h"
-#include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
 
 namespace muster {
@@ -27,7 +25,8 @@ constexpr size_t kMostReasonBytes = 400;
 
 /// What a record of this plan must hold; empty: the text is no plan.
 std::vector<std::string> stagesIn(const std::string& plan) {
-  std::vector<std::string> names = stageNamesIn(plan);
+  std::vector<std::string> names;
+  for (StageOfText& stage : stagesInText(plan)) names.push_back(std::move(stage.name));
   if (!names.empty()) names.emplace_back(kInventoryStage);
   return names;
 }
@@ -38,28 +37,6 @@ std::map<std::string, Accounting> countsOf(const Record& record) {
   for (const StageRecord& stage : record.stages)
     for (const Verdict& verdict : stage.verdicts) counts[stage.name].add(verdict);
   return counts;
-}
-
-/// What an accepted record lacks of what its own stages had to measure: a case's end on one of their ranks;
-/// empty: nothing. What is sampled beside a stage is on one rank alone, and other tools' results on any.
-Result<std::string> missingEnd(const Record& record) {
-  if (record.acceptance != Acceptance::kAccepted || !record.imported.empty()) return std::string();
-  const size_t devices = record.inventory.value("devices", Json::array()).size();
-  for (const StageRecord& stage : record.stages) {
-    if (stage.state != StageState::kRan || stage.name == kWaiverStage) continue;
-    MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(stage));
-    std::map<std::string_view, std::set<int>> ended;
-    for (const auto& [id, metrics] : evidence.caseMetrics) ended[id];
-    for (const CaseEnd& end : evidence.ends) ended[end.caseId].insert(end.rank);
-    size_t ranks = stage.scope == Scope::kDevice ? devices : 1;
-    for (const auto& [id, ends] : ended)
-      if (id != StageTelemetry::kCaseId) ranks = std::max(ranks, ends.size());
-    for (const auto& [id, ends] : ended)
-      if (const size_t wanted = id == StageTelemetry::kCaseId ? 1 : ranks; ends.size() < wanted)
-        return fmt::format("case {} of stage {} has results of {} ranks, expected those of {}",
-                           printable(id, 80), printable(stage.name, 80), ends.size(), wanted);
-  }
-  return std::string();
 }
 
 /// In what the outcomes of `record` differ from those when it is judged `again`; empty: in nothing.
@@ -107,8 +84,6 @@ Result<Record> recordAt(const RecordFile& file) {
 Result<std::string> unsoundness(const Record& record, PredicateTime& call) {
   if (const auto inventory = inventoryDifferences(record); record.imported.empty() && !inventory.empty())
     return inventory.front();
-  MUSTER_TRY(std::string missing, missingEnd(record));
-  if (!missing.empty()) return missing;
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Record again, judgedAgain(record, record.plan.sha256, {}, tree, call));
   return differenceBetween(record, again);
@@ -126,13 +101,13 @@ Result<std::string> digestOfSound(const RecordFile& file, PredicateTime& call) {
   const double begin = secondsOfChildren();
   MUSTER_TRY(const Record record, recordAt(file));
   call.left -= secondsOfChildren() - begin;
-  MUSTER_TRY(const std::string difference, unsoundness(record, call).context(file.path.string()));
+  MUSTER_TRY(const std::string difference, unsoundness(record, call));
   if (difference.empty()) return record.fileSha256;
   return Error{ErrorCode::kUsage,
                fmt::format("its check results do not match its samples: {}; the file was edited or "
                            "truncated: use the original record written by `muster run`",
                            difference),
-               file.path.string()};
+               ""};
 }
 
 }  // namespace
@@ -150,17 +125,15 @@ namespace {
 
 /// The same in a process of its own: a record made to be slow, or to end its reader, does so there.
 Result<std::string> digestOfSoundApart(const RecordFile& file, PredicateTime& call) {
-  MUSTER_CHECK_OK(checkLeft(call).context(file.path.string()));
+  MUSTER_CHECK_OK(checkLeft(call));
   const ChildEnd child = runInChild(recordLimits(), [&](volatile int*) {
     const Result<std::string> digest = digestOfSound(file, call);
     Json told = digest.ok() ? Json{{"sha256", *digest}} : toJson(digest.error());
     told["left"] = call.left;
     return dumpJson(told);
   });
-  const auto failed = [&](const std::string& problem) {
-    return Error{ErrorCode::kTimeout, "the check of this record " + problem, file.path.string()};
-  };
-  if (!child.problem.empty()) return failed(child.problem);
+  if (!child.problem.empty())
+    return Error{ErrorCode::kTimeout, "the check of this record " + child.problem, ""};
   MUSTER_TRY(const Json told, parseJson(child.output));
   std::string sha256;
   JsonReader reader(told, "result");
@@ -171,19 +144,29 @@ Result<std::string> digestOfSoundApart(const RecordFile& file, PredicateTime& ca
   return sha256;
 }
 
+/// The error with the file that it is about.
+Error inFile(Error error, const fs::path& path) {
+  const std::string name = path.string();
+  if (error.text().find(name) == std::string::npos)
+    error.where = error.where.empty() ? name : name + ", " + error.where;
+  return error;
+}
+
 }  // namespace
 
 Result<Record> soundRecordAt(const RecordFile& file, PredicateTime& call) {
-  MUSTER_TRY(const std::string sha256, digestOfSoundApart(file, call));
+  const Result<std::string> sha256 = digestOfSoundApart(file, call);
+  if (!sha256.ok()) return inFile(sha256.error(), file.path);
   MUSTER_TRY(Record record, recordAt(file));
-  MUSTER_CHECK_OK(checkUnchanged(record, sha256, file.path));
+  MUSTER_CHECK_OK(checkUnchanged(record, *sha256, file.path));
   return record;
 }
 
 Status checkCost(const RecordFile& file) {
   PredicateTime call{PredicateTime::kOfCall};
   const Result<std::string> digest = digestOfSoundApart(file, call);
-  return digest.ok() || digest.error().code != ErrorCode::kTimeout ? Status() : digest.error();
+  return digest.ok() || digest.error().code != ErrorCode::kTimeout ? Status()
+                                                                   : inFile(digest.error(), file.path);
 }
 
 Status checkUnchanged(const Record& record, const std::string& sha256, const fs::path& path) {
@@ -223,7 +206,9 @@ std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecor
 /// Why the record does not count when it is looked at as a whole; empty: it does.
 std::string doubtAbout(const RecordFile& file, const std::string& sha256, PredicateTime& call) {
   const auto digest = digestOfSoundApart(file, call);
-  if (!digest.ok()) return digest.error().message;
+  if (!digest.ok() && digest.error().code == ErrorCode::kProtocol)
+    return "edited or truncated: " + digest.error().text();
+  if (!digest.ok()) return digest.error().text();
   return *digest == sha256 ? "" : "this record was modified while being read";
 }
 

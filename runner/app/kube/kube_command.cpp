@@ -94,7 +94,7 @@ Status writeAllPages(const kube::RunStore& run) {
 Result<int> kubeStatus(const KubeOptions& o) {
   MUSTER_TRY(const kube::RunStore run, kube::RunStore::open(o.run));
   MUSTER_TRY(const Fd lock, run.lock());
-  MUSTER_TRY(const kube::Snapshot seen, kube::look(run.submission()));
+  MUSTER_TRY(const kube::Snapshot seen, kube::look(run));
   MUSTER_TRY(const auto nodes, progressNow(run, seen));
   show(nodes);
   return kExitAccepted;
@@ -102,7 +102,7 @@ Result<int> kubeStatus(const KubeOptions& o) {
 
 Result<int> kubeCollect(const kube::RunStore& run) {
   MUSTER_TRY(const Fd lock, run.lock());
-  MUSTER_TRY(const kube::Snapshot seen, kube::look(run.submission()));
+  MUSTER_TRY(const kube::Snapshot seen, kube::look(run));
   MUSTER_TRY(const auto nodes, progressNow(run, seen));
   show(nodes);
   std::vector<std::string> lost;
@@ -130,7 +130,7 @@ Result<int> kubeWait(const kube::RunStore& run) {
     }
     if (systemClock().now() - asked < kAsk) continue;
     asked = systemClock().now();
-    const auto seen = kube::look(run.submission());
+    const auto seen = kube::look(run);
     if (!seen.ok() && asked - answered > kPatience) return seen.error();
     if (!seen.ok()) {
       printText("Kubernetes does not answer, retrying: {}\n", seen.error().message);

@@ -201,7 +201,7 @@ Result<int> kubeResume(const KubeOptions& o) {
   bool blocked = false;  // none of the nodes that are to run again can run now
   {
     MUSTER_TRY(const Fd lock, run.lock());
-    MUSTER_TRY(const kube::Snapshot seen, kube::look(run.submission()));
+    MUSTER_TRY(const kube::Snapshot seen, kube::look(run));
     if (kube::anyLive(seen))
       return Error{
           ErrorCode::kUsage,

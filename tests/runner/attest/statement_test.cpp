@@ -165,6 +165,21 @@ TEST_F(SignedFolder, TellsThatAFolderWasExchangedAndPutBack) {
   EXPECT_EQ(again.changedSince(*again.list()), "artifacts/a:b/data.bin");
 }
 
+/// What another process judged must be what is hashed here.
+TEST_F(SignedFolder, TellsThatAnotherProcessReadOtherBytes) {
+  const std::string name = "artifacts/a:b/data.bin";
+  const Folder there = folder(), here = folder();
+  ASSERT_TRUE(there.read(name, 100).ok());
+  const auto reads = there.takeReads();
+  ASSERT_EQ(reads.size(), 1u);
+  EXPECT_THAT(there.takeReads(), IsEmpty());
+  here.note(name, reads.at(name));
+  EXPECT_THAT(fileDifferences(statement_, here, *here.list()), IsEmpty());
+  EXPECT_EQ(here.changedSince(*here.list()), "");
+  here.note(name, sha256Hex("forged"));
+  EXPECT_EQ(here.changedSince(*here.list()), name);
+}
+
 TEST_F(SignedFolder, LeavesOutWorkingFilesOfARunAlone) {
   for (const char* name :
        {".lock", "requests/a.json", "output/b.txt", "run/journal.jsonl", "run/.lock", "run/requests/a"})

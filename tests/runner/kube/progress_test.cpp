@@ -110,5 +110,24 @@ TEST(KubeProgress, TheFleetIsToldOfEveryNodeAndOnlyOfBrokenOnesThatTheyAreDown) 
             "broken down NotReady\n");
 }
 
+TEST(KubeProgress, PodsThatOnlyHaveTheRunsLabelAreLeftOut) {
+  const auto podOf = [](const char* name, const char* node, int round) {
+    PodInfo pod;
+    pod.name = name;
+    pod.node = node;
+    pod.round = round;
+    return pod;
+  };
+  Submission run;
+  run.nodes = {"a", "b"};
+  Snapshot seen;
+  seen.pods = {podOf("own", "a", 2),     podOf("elsewhere", "c", 2), podOf("unlabelled", "a", 0),
+               podOf("unplaced", "", 1), podOf("ahead", "b", 3),     podOf("nowhere", "", 0)};
+  leaveOutStrangers(run, 2, seen);
+  ASSERT_EQ(seen.pods.size(), 2u);
+  EXPECT_EQ(seen.pods[0].name, "own");
+  EXPECT_EQ(seen.pods[1].name, "unplaced");
+}
+
 }  // namespace
 }  // namespace muster::kube
