@@ -116,9 +116,11 @@ Status Redaction::take(const Json& map) {
 
 Json Redaction::toJson() const {
   Json map = {{"redaction_schema", kMapSchema}};
-  for (const char* kind : namesOf(Secret())) map[kind] = Json::object();
+  // Appended: finding a key in an ordered object goes through all of them.
+  std::map<std::string, Json::object_t> kinds;
   for (const auto& [key, name] : names_)
-    if (name.same.empty()) map[nameOf(name.kind)][name.written] = name.pseudonym;
+    if (name.same.empty()) kinds[nameOf(name.kind)].emplace_back(name.written, name.pseudonym);
+  for (const char* kind : namesOf(Secret())) map[kind] = std::move(kinds[kind]);
   return map;
 }
 

@@ -81,13 +81,19 @@ bool hadFailed(const RunStore& run, const std::string& name) {
   return false;
 }
 
-/// The same of a node's part of the cluster job, whose folder has one for the node's number.
+/// The same of a node's part of the cluster job, whose folder has one for the node's number. No link is
+/// followed, and a job user may fill it.
 bool hadFailedInCluster(const RunStore& run, const std::string& node) {
+  constexpr int kMostLooks = 100;
   const std::string folder = "records/cluster/" + node;
   std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(run.folder() / folder, error))) return false;
   fs::directory_iterator part(run.folder() / folder, error);
-  for (; !error && part != fs::directory_iterator(); part.increment(error))
+  for (int looks = 0; !error && part != fs::directory_iterator() && looks < kMostLooks;
+       part.increment(error)) {
+    ++looks;
     if (hadFailed(run, folder + "/" + part->path().filename().string() + "/" + kJournal)) return true;
+  }
   return false;
 }
 

@@ -270,6 +270,7 @@ Result<bool> fillGaps(const RunStore& run, const std::vector<SubmittedJob>& jobs
 
 /// The greatest N of all NAME.N in the directory, by NAME.
 std::map<std::string, int> newestAttempts(const fs::path& folder) {
+  constexpr int kMostRounds = 1'000'000;  // a larger number is none that a run has made
   std::map<std::string, int> newest;
   std::error_code error;
   for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
@@ -277,7 +278,8 @@ std::map<std::string, int> newestAttempts(const fs::path& folder) {
     const std::string name = it->path().filename().string();
     const size_t dot = std::min(name.rfind('.'), name.size() - 1);
     int n = 0;
-    if (std::from_chars(name.data() + dot + 1, name.data() + name.size(), n).ec == std::errc())
+    if (std::from_chars(name.data() + dot + 1, name.data() + name.size(), n).ec == std::errc() &&
+        n < kMostRounds)
       newest[name.substr(0, dot)] = std::max(newest[name.substr(0, dot)], n);
   }
   return newest;

@@ -381,7 +381,6 @@ Status takeFindings(const std::string& output, const VerifyTools& tools, Verific
   MUSTER_TRY(const Json told, parseJson(output));
   JsonReader reader(told, "result");
   std::map<std::string, std::string> reads;
-  reader.read("left", tools.lua.left);
   reader.read("reads", reads);
   const Json* checks = reader.object("checks");
   MUSTER_CHECK_OK(reader.status());
@@ -435,12 +434,11 @@ std::string textDifference(std::string_view found, std::string_view expected) {
 }
 
 std::optional<Record> verifyRun(const VerifyTools& tools, const std::string& prefix, Verification& out) {
-  const ChildEnd child = runInChild(recordLimits(), [&](volatile int*) {
+  const ChildEnd child = checkInChild(tools.lua, [&] {
     Verification found;
     tools.folder.takeReads();  // the parent has those so far
     RunVerification(tools, prefix, found).verify();
-    return dumpJson(
-        {{"checks", found.json()}, {"left", tools.lua.left}, {"reads", tools.folder.takeReads()}});
+    return dumpJson({{"checks", found.json()}, {"reads", tools.folder.takeReads()}});
   });
   Status whole = child.problem.empty()
                      ? takeFindings(child.output, tools, out)

@@ -5,22 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "runner/app/input/import_limits.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/stage/expectations.h"
-#include "runner/app/stage/stage_telemetry.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
 #include "runner/plan/lua/predicate.h"
-#include "runner/plan/stage_names.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
 #include "runner/sku/network_peaks.h"
@@ -160,45 +155,7 @@ Status usePeaksOf(const Profile& profile, const Record& record, JudgeContext& co
   return {};
 }
 
-/// An error where an accepted record lacks what its own stages had to measure: a case's end on one of their
-/// ranks. What is sampled beside a stage is on one rank alone, and other tools' results on any.
-Status checkEnds(const Record& record) {
-  if (record.acceptance != Acceptance::kAccepted || !record.imported.empty()) return {};
-  const size_t devices = record.inventory.value("devices", Json::array()).size();
-  std::optional<std::map<std::string, size_t>> stated;  // ranks, by stage
-  const auto ranksOnDevices = [&](const std::string& stage) {
-    if (!stated) {
-      stated.emplace();
-      for (const StageOfText& one : stagesInText(record.plan.text))
-        if (one.ranks > 0) (*stated)[one.name] = static_cast<size_t>(one.ranks);
-    }
-    const auto found = stated->find(stage);
-    return found == stated->end() ? devices : found->second;
-  };
-  for (const StageRecord& stage : record.stages) {
-    if (stage.state != StageState::kRan || stage.name == kWaiverStage) continue;
-    MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(stage));
-    std::map<std::string_view, std::set<int>> ended;
-    for (const auto& [id, metrics] : evidence.caseMetrics) ended[id];
-    for (const CaseEnd& end : evidence.ends) ended[end.caseId].insert(end.rank);
-    size_t ranks = 1;
-    for (const auto& [id, ends] : ended)
-      if (id != StageTelemetry::kCaseId) ranks = std::max(ranks, ends.size());
-    if (stage.scope == Scope::kDevice && ranks < devices) ranks = std::max(ranks, ranksOnDevices(stage.name));
-    for (const auto& [id, ends] : ended)
-      if (const size_t wanted = id == StageTelemetry::kCaseId ? 1 : ranks; ends.size() < wanted)
-        return Error{
-            ErrorCode::kUsage,
-            fmt::format("case {} has results of {} ranks, expected those of {}; the file was edited or "
-                        "truncated: use the original record written by `muster run`",
-                        printable(id, 80), ends.size(), wanted),
-            "stage " + printable(stage.name, 80)};
-  }
-  return {};
-}
-
-}  // namespace
-
+/// kTimeout once the Lua of all records of a command has used up `call`.
 Status checkLeft(const PredicateTime& call) {
   if (call.left > 0) return {};
   return Error{
@@ -208,6 +165,8 @@ Status checkLeft(const PredicateTime& call) {
                   PredicateTime::kOfCall),
       ""};
 }
+
+}  // namespace
 
 Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
                            const Tree& tree, PredicateTime& call) {
@@ -252,15 +211,12 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
                    stage.name};
   }
   call.left -= given - time.left;
-  MUSTER_CHECK_OK(checkLeft(call));
+  if (time.isAsked) MUSTER_CHECK_OK(checkLeft(call));
   if (auto unmatched = settleWaivers(record, waivers)) {
     addTo(accounting, unmatched->accounting);
     record.stages.push_back(std::move(unmatched->record));
   }
   decideAgain(record, accounting);
-  const double begin = secondsOfChildren();
-  MUSTER_CHECK_OK(checkEnds(record));
-  call.left -= secondsOfChildren() - begin;
   if (!options.waivers.empty()) again.waiversSha256 = waivers.sha256;
   record.rejudged.push_back(std::move(again));
   record.mac.clear();  // it was of the run's own record

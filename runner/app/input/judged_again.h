@@ -20,12 +20,10 @@ struct JudgeOptions {
   std::filesystem::path out;      ///< where the new record and reports go; empty: only the summary is shown
   bool strict = false;
 };
-/// kTimeout once the Lua of all records of a command has used up `call`.
-Status checkLeft(const PredicateTime& call);
 
 /// What the stored samples of `record`, whose file has the digest `sha256`, come to when they are judged
-/// again. Fails as checkLeft() does, and where an accepted one lacks results of a case; its own Lua is taken
-/// from `call`. The calling process must have one thread.
+/// again. kUsage where an accepted one lacks results of a case; kTimeout where it has Lua and `call`, from
+/// which that is taken, is used up. The calling process must have one thread.
 Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
                            const Tree& tree, PredicateTime& call);
 

@@ -6,15 +6,19 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "reports/fleet/read/record_stream.h"
 #include "runner/app/input/derived_inventory.h"
 #include "runner/app/input/judged_again.h"
 #include "runner/app/node/node_inventory.h"
+#include "runner/app/node/waiver_input.h"
+#include "runner/app/stage/stage_telemetry.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/plan/stage_names.h"
+#include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
 
 namespace muster {
@@ -37,6 +41,43 @@ std::map<std::string, Accounting> countsOf(const Record& record) {
   for (const StageRecord& stage : record.stages)
     for (const Verdict& verdict : stage.verdicts) counts[stage.name].add(verdict);
   return counts;
+}
+
+/// An error where an accepted record lacks what its own stages had to measure: a case's end on one of their
+/// ranks. What is sampled beside a stage is on one rank alone, and other tools' results on any.
+Status checkEnds(const Record& record) {
+  if (record.acceptance != Acceptance::kAccepted || !record.imported.empty()) return {};
+  const size_t devices = record.inventory.value("devices", Json::array()).size();
+  std::optional<std::map<std::string, size_t>> stated;  // ranks, by stage
+  const auto ranksOnDevices = [&](const std::string& stage) {
+    if (!stated) {
+      stated.emplace();
+      for (const StageOfText& one : stagesInText(record.plan.text))
+        if (one.ranks > 0) (*stated)[one.name] = static_cast<size_t>(one.ranks);
+    }
+    const auto found = stated->find(stage);
+    return found == stated->end() ? devices : found->second;
+  };
+  for (const StageRecord& stage : record.stages) {
+    if (stage.state != StageState::kRan || stage.name == kWaiverStage) continue;
+    MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(stage));
+    std::map<std::string_view, std::set<int>> ended;
+    for (const auto& [id, metrics] : evidence.caseMetrics) ended[id];
+    for (const CaseEnd& end : evidence.ends) ended[end.caseId].insert(end.rank);
+    size_t ranks = 1;
+    for (const auto& [id, ends] : ended)
+      if (id != StageTelemetry::kCaseId) ranks = std::max(ranks, ends.size());
+    if (stage.scope == Scope::kDevice && ranks < devices) ranks = std::max(ranks, ranksOnDevices(stage.name));
+    for (const auto& [id, ends] : ended)
+      if (const size_t wanted = id == StageTelemetry::kCaseId ? 1 : ranks; ends.size() < wanted)
+        return Error{
+            ErrorCode::kUsage,
+            fmt::format("case {} has results of {} ranks, expected those of {}; the file was edited or "
+                        "truncated: use the original record written by `muster run`",
+                        printable(id, 80), ends.size(), wanted),
+            "stage " + printable(stage.name, 80)};
+  }
+  return {};
 }
 
 /// In what the outcomes of `record` differ from those when it is judged `again`; empty: in nothing.
@@ -86,6 +127,7 @@ Result<std::string> unsoundness(const Record& record, PredicateTime& call) {
     return inventory.front();
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Record again, judgedAgain(record, record.plan.sha256, {}, tree, call));
+  MUSTER_CHECK_OK(checkEnds(record));
   return differenceBetween(record, again);
 }
 
@@ -98,9 +140,7 @@ namespace {
 
 /// The digest of a record's file, once it was found to be sound.
 Result<std::string> digestOfSound(const RecordFile& file, PredicateTime& call) {
-  const double begin = secondsOfChildren();
   MUSTER_TRY(const Record record, recordAt(file));
-  call.left -= secondsOfChildren() - begin;
   MUSTER_TRY(const std::string difference, unsoundness(record, call));
   if (difference.empty()) return record.fileSha256;
   return Error{ErrorCode::kUsage,
@@ -112,32 +152,33 @@ Result<std::string> digestOfSound(const RecordFile& file, PredicateTime& call) {
 
 }  // namespace
 
-ChildLimits recordLimits() {
-  return {.process = size_t{4} << 30,
-          .cpuSeconds = 20,
-          .wallSeconds = 600,
-          .output = size_t{64} << 20,
-          .isSealed = false,
-          .hint = "; that of a run's own record takes less than a second"};
+ChildEnd checkInChild(PredicateTime& call, const std::function<std::string()>& work) {
+  constexpr double kUsual = 2;  // seconds of CPU time
+  const ChildLimits limits = {.process = size_t{4} << 30,
+                              .cpuSeconds = 20,
+                              .wallSeconds = 600,
+                              .output = size_t{64} << 20,
+                              .isSealed = false,
+                              .hint = "; that of a run's own record takes less than a second"};
+  const double begin = secondsOfChildren();
+  ChildEnd end = runInChild(limits, [&](volatile int*) { return work(); });
+  call.left -= std::max(0.0, secondsOfChildren() - begin - kUsual);
+  return end;
 }
 
 namespace {
 
 /// The same in a process of its own: a record made to be slow, or to end its reader, does so there.
 Result<std::string> digestOfSoundApart(const RecordFile& file, PredicateTime& call) {
-  MUSTER_CHECK_OK(checkLeft(call));
-  const ChildEnd child = runInChild(recordLimits(), [&](volatile int*) {
+  const ChildEnd child = checkInChild(call, [&] {
     const Result<std::string> digest = digestOfSound(file, call);
-    Json told = digest.ok() ? Json{{"sha256", *digest}} : toJson(digest.error());
-    told["left"] = call.left;
-    return dumpJson(told);
+    return dumpJson(digest.ok() ? Json{{"sha256", *digest}} : toJson(digest.error()));
   });
   if (!child.problem.empty())
     return Error{ErrorCode::kTimeout, "the check of this record " + child.problem, ""};
   MUSTER_TRY(const Json told, parseJson(child.output));
   std::string sha256;
   JsonReader reader(told, "result");
-  reader.read("left", call.left);
   if (std::optional<Error> error = errorFromJson(told)) return *std::move(error);
   reader.read("sha256", sha256);
   MUSTER_CHECK_OK(reader.status());

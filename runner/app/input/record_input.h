@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 
 #include "reports/fleet/read/stage_check.h"
 #include "runner/app/stage/stage_runner.h"
@@ -45,8 +46,9 @@ Result<Record> soundRecordAt(const RecordFile& file);
 
 /// kTimeout where that check takes more than its limits, whatever it finds.
 Status checkCost(const RecordFile& file);
-/// Those limits, by far more than a run's own record takes.
-ChildLimits recordLimits();
+/// Runs such a check. Its limits are by far more than a run's own record takes; what it takes beyond that is
+/// taken from `call`.
+ChildEnd checkInChild(PredicateTime& call, const std::function<std::string()>& work);
 
 /// kUsage where the file at `path` was another one when its digest was `sha256`.
 Status checkUnchanged(const Record& record, const std::string& sha256, const std::filesystem::path& path);

@@ -52,10 +52,17 @@ Status takeMap(const fs::path& path, Redaction& redaction) {
 /// Written before any record: pseudonyms that were given away must stay known.
 Status keepMap(const fs::path& path, const Redaction& redaction) {
   const fs::path next = path.string() + ".new";
+  const std::string text = dumpJson(redaction.toJson(), 1) + "\n";
+  if (const auto again = parseJson(text); !again.ok())
+    return Error{ErrorCode::kUsage,
+                 fmt::format("the map could not be read again: {}. Nothing was written: redact fewer records "
+                             "with one map",
+                             again.error().message),
+                 path.string()};
   std::error_code error;
   fs::remove(next, error);
   MUSTER_TRY(Fd fd, openOwnFile(next, O_WRONLY, kSecretMode));
-  MUSTER_CHECK_OK(appendAndSync(fd.get(), dumpJson(redaction.toJson(), 1) + "\n", next));
+  MUSTER_CHECK_OK(appendAndSync(fd.get(), text, next));
   fd.reset();
   fs::rename(next, path, error);
   if (error) return Error{ErrorCode::kIo, "cannot write the map: " + error.message(), path.string()};

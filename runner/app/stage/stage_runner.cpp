@@ -230,6 +230,7 @@ void answerPredicates(const StageEvidence& evidence, JudgeContext& context, Pred
   std::set<std::string> asked;
   for (const Expectation& expectation : evidence.expectations) {
     if (expectation.kind != CheckKind::kPredicate || !asked.insert(expectation.predicate).second) continue;
+    time.isAsked = true;
     const auto answers = answersTo(expectation.predicate, evidence.measurements, time);
     auto& kept = context.predicateAnswers[expectation.predicate];
     auto& errors = context.predicateErrors[expectation.predicate];

@@ -58,6 +58,7 @@ struct PredicateTime {
   static constexpr double kOfReader = 60;  ///< CPU seconds
   static constexpr double kOfCall = 300;   ///< CPU seconds; of all records that one call judges again
   double left = kOfRun;
+  bool isAsked = false;  ///< there was a predicate to evaluate
 };
 
 /// CPU time of the children that have ended, which evaluate Lua.

@@ -108,6 +108,11 @@ TEST_F(PutBack, EveryVerdictIsThereAgainWheneverAResumeIsKilled) {
   }
 }
 
+TEST_F(PutBack, ANameWithAHugeNumberIsNoRound) {
+  std::filesystem::create_directories(run().folder() / "attempts/nodes/zzz.2147483645");
+  EXPECT_EQ(nextRound(run(), *run().jobs()), 1);
+}
+
 TEST_F(PutBack, WhatRunsAgainKeepsWhatItWasSetAsideFor) {
   resumeUntil(kSteps);
   ASSERT_TRUE(run().append({JobKind::kPinned, "8", 1, {"n1"}, 1}).ok());
