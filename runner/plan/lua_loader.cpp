@@ -11,9 +11,9 @@
 
 #include "runner/core/text.h"
 #include "runner/plan/loader.h"
-#include "runner/system/limited_child.h"
 #include "runner/plan/lua/lua_plan.h"
 #include "runner/plan/lua/lua_source.h"
+#include "runner/system/limited_child.h"
 
 namespace muster {
 namespace {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "runner/core/text.h"
-#include "runner/system/limited_child.h"
 #include "runner/plan/lua/lua_sandbox.h"
+#include "runner/system/limited_child.h"
 
 namespace muster {
 namespace {
