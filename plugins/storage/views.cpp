@@ -124,10 +124,13 @@ class Differences {
 };
 
 /// Whether `directory` is in another mount for `node` than for `other`. Nodes can mount one directory in
-/// different ways (NFS by two names, or its server itself): they have the same inode number then.
+/// different ways (NFS by two names, or its server itself): they have the same inode number then. That of a
+/// mount's top tells nothing, because file systems of one type have the same.
 bool isMountedOtherwise(const NodeView& node, const NodeView& other) {
   const bool hasOtherRoot = !node.root.empty() && !other.root.empty() && node.root != other.root;
-  return (node.mount != other.mount || hasOtherRoot) && (node.parent.empty() || node.parent != other.parent);
+  const bool isTop = node.parent == node.root || other.parent == other.root;
+  const bool isSame = !node.parent.empty() && node.parent == other.parent && !isTop;
+  return (node.mount != other.mount || hasOtherRoot) && !isSame;
 }
 
 /// Whether most of the other nodes have another mount.

@@ -51,6 +51,12 @@ double wholeOption(const GivenJob& given, const char* name) {
 std::optional<double> bytesOf(const std::string& size) {
   constexpr std::string_view kPrefixes = "kmgtp";
   std::string_view text = size;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    uint64_t whole = 0;
+    const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), whole, 16);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return static_cast<double>(whole);
+  }
   const auto takes = [&](char end) {
     const bool found = !text.empty() && (text.back() == end || text.back() == std::toupper(end));
     if (found) text.remove_suffix(1);
@@ -74,11 +80,15 @@ std::optional<double> bytesOf(const std::string& size) {
 /// which fio calls no error; empty: it did not. `time_based` is not in fio's output.
 std::string earlyEnd(const GivenJob& given) {
   for (const char* otherEnd : {"exitall", "exit_what", "fill_device", "number_ios", "ramp_time", "read_iolog",
-                               "steadystate", "zonemode"})
+                               "steadystate", "verify", "zonemode"})
     if (given.option(otherEnd) != nullptr) return "";
+  for (const char* pattern : {"rw", "readwrite"})  // "read:64k" leaves holes
+    if (const auto* text = given.option(pattern); text != nullptr && text->find(':') != text->npos) return "";
   const std::string* found = given.option("runtime");
   if (found == nullptr) return "";
-  const auto runtime = parseDuration(wholeNumber(*found) ? *found + "s" : lowerCase(*found));
+  std::string time = wholeNumber(*found) ? *found + "s" : lowerCase(*found);
+  if (time.ends_with("sec")) time.resize(time.size() - 2);  // "msec" and "usec"
+  const auto runtime = parseDuration(time);
   if (!runtime.ok())
     return fmt::format("whether it ran its runtime of \"{}\" cannot be told: state it in seconds",
                        printable(*found, 40));
@@ -90,7 +100,9 @@ std::string earlyEnd(const GivenJob& given) {
   }
   if (ran + std::max(1.0, *runtime / 50) >= *runtime) return "";
   std::string early = fmt::format("it ran {:.4g} s of its runtime of {:.4g} s", ran, *runtime);
-  const std::string* size = given.option(given.option("io_size") != nullptr ? "io_size" : "size");
+  const std::string* size = nullptr;
+  for (const char* option : {"filesize", "size", "io_size"})
+    if (const auto* text = given.option(option)) size = text;
   if (size != nullptr) {
     const auto bytes = bytesOf(*size);
     if (!bytes)

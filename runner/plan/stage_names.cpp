@@ -17,7 +17,8 @@ std::vector<StageOfText> stagesOf(const std::optional<PlanDocument>& document) {
     const auto name = stage.is_object() ? stage.find("name") : stage.end();
     if (!stage.is_object() || name == stage.end() || !name->is_string()) return {};
     const Json ranks = stage.value("ranks", Json());
-    const int stated = ranks.is_number_integer() ? ranks.get<int>() : 0;
+    const double number = ranks.is_number() ? ranks.get<double>() : 0;  // 2.0 is one, too
+    const int stated = number > 0 && number < 1e9 ? static_cast<int>(number) : 0;
     for (std::string& one : sweepNames(name->get<std::string>(), stage.value("nodes", Json())))
       stages.push_back({std::move(one), stated});
   }

@@ -183,7 +183,7 @@ TEST(HonestRecord, OfAStageWithFewerRanksThanDevicesCounts) {
   FleetRun fleet;
   const auto plan = fleet.write("two.toml", std::string(kFleetPlan) +
                                                 "[[stage]]\nname = \"two\"\ntest = "
-                                                "\"compute.gemm\"\nscope = \"device\"\nranks = 2\n");
+                                                "\"compute.gemm\"\nscope = \"device\"\nranks = 2.0\n");
   const auto run = runMuster({"run", plan.string(), "--simulate", scenario("h100x8-healthy"), "--nodes", "3",
                               "--plain", "--out", (fleet.path() / "run").string()});
   ASSERT_EQ(run.exitCode, 0) << run.out << run.err;

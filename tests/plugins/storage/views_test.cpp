@@ -190,6 +190,14 @@ TEST(StorageViews, BlameNoNodeWhereTheDirectoryWasReplaced) {
       EXPECT_FALSE(faults[0].told || faults[1].told);
       EXPECT_THAT(faults[0].text, AllOf(HasSubstr("n1"), HasSubstr("cannot be told"), HasSubstr("run this")));
     }
+  // A file system of its own in the place of the shared one: the tops of both have the same number.
+  auto own = nodesOf({".m.", "m.m", ".m."});
+  for (NodeView& node : own) node.root = node.parent = "2";
+  for (NodeView& node : own) node.entered = "50";
+  own[1].mount = "ext4 of /dev/sdb1";
+  own[1].entered = "51";
+  ASSERT_THAT(blamed(blame(own)), ElementsAre(1));
+  EXPECT_TRUE(blame(own)[0].told);
   // Where all see the same it is one directory, whatever number a node's file system gives it.
   auto nodes = nodesOf({"...", "...", "..."});
   nodes[0].entered = "50";
