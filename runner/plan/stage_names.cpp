@@ -19,8 +19,9 @@ std::vector<StageOfText> stagesOf(const std::optional<PlanDocument>& document) {
     const Json ranks = stage.value("ranks", Json());
     const double number = ranks.is_number() ? ranks.get<double>() : 0;  // 2.0 is one, too
     const int stated = number > 0 && number < 1e9 ? static_cast<int>(number) : 0;
+    const bool required = stage.value("required", Json(true)) != false;
     for (std::string& one : sweepNames(name->get<std::string>(), stage.value("nodes", Json())))
-      stages.push_back({std::move(one), stated});
+      stages.push_back({std::move(one), stated, required});
   }
   return stages;
 }

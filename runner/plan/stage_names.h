@@ -9,7 +9,8 @@ namespace muster {
 
 struct StageOfText {
   std::string name;
-  int ranks = 0;  ///< 0: not stated
+  int ranks = 0;         ///< 0: not stated
+  bool required = true;  ///< a skip of it blocks acceptance
 };
 
 /// The stages in a plan's text, TOML or Lua, in file order. None: it is no plan. The calling process must

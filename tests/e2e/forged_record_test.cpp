@@ -169,6 +169,25 @@ TEST_F(ForgedRecord, LacksMeasurementsWithTheirCheckResults) {
     for (Json& end : gemmOf(r).evidence["ends"])
       if (end["rank"] == 5) end["state"] = "error";
   });
+  expectRefused(
+      [&](Record& r) {  // whose cases are called unsupported, and the stage one that may be skipped
+        StageRecord& stage = gemmOf(r);
+        take(r, [&](const auto&, int rank) { return rank == 5; });
+        for (Json& end : stage.evidence["ends"])
+          if (end["rank"] == 5) end["state"] = "unsupported";
+        stage.required = false;
+        stage.evidence["required"] = false;
+        Verdict skip;
+        skip.stage = stage.name;
+        skip.caseId = "gemm";
+        skip.rank = 5;
+        skip.device = "gpu5";
+        skip.outcome = Outcome::kSkipped;
+        skip.required = false;
+        skip.detail = "unsupported";
+        stage.verdicts.push_back(skip);
+      },
+      false);
   expectRefused([](Record& r) {  // one of its cases
     StageRecord& stage = gemmOf(r);
     stage.telemetry.clear();

@@ -335,16 +335,21 @@ bool StageReader::lacksMeasurements(const dom::object& evidence, const StageSumm
     if (rank == 0 && std::any_of(one.ofLeader.begin(), one.ofLeader.end(), lacks)) return true;
   }
   const bool maySkip = !stage.required && stage.accounting.of(Outcome::kSkipped) > 0;
-  const auto isBad = [&](const auto& rank) {
-    return rank.second == CaseEnd::State::kError || (rank.second == CaseEnd::State::kUnsupported && !maySkip);
+  const auto isBad = [&](const Case& one) {  // what is unsupported is so on all ranks
+    const auto count = [&](CaseEnd::State state) {
+      return static_cast<size_t>(std::count_if(one.ended.begin(), one.ended.end(),
+                                               [&](const auto& r) { return r.second == state; }));
+    };
+    const size_t unsupported = count(CaseEnd::State::kUnsupported);
+    return count(CaseEnd::State::kError) > 0 ||
+           (unsupported > 0 && (!maySkip || unsupported < one.ended.size()));
   };
   size_t ranks = stage.scope == Scope::kDevice ? listed_ : 1;
   for (const auto& [caseId, one] : cases)
     if (caseId != kTelemetryCase) ranks = std::max(ranks, one.ended.size());
   return std::any_of(cases.begin(), cases.end(), [&](const auto& one) {
     const auto& ended = one.second.ended;
-    return ended.size() < (one.first == kTelemetryCase ? 1 : ranks) ||
-           std::any_of(ended.begin(), ended.end(), isBad);
+    return ended.size() < (one.first == kTelemetryCase ? 1 : ranks) || isBad(one.second);
   });
 }
 

@@ -43,20 +43,25 @@ std::map<std::string, Accounting> countsOf(const Record& record) {
   return counts;
 }
 
-/// An error where an accepted record lacks what its own stages had to measure: a case's end on one of their
-/// ranks. What is sampled beside a stage is on one rank alone, and other tools' results on any.
+/// An error where an accepted record lacks what its own stages had to measure, a case's end on one of their
+/// ranks, or may skip what its plan requires. What is sampled beside a stage is on one rank alone, and other
+/// tools' results on any.
 Status checkEnds(const Record& record) {
   if (record.acceptance != Acceptance::kAccepted || !record.imported.empty()) return {};
   const size_t devices = record.inventory.value("devices", Json::array()).size();
-  std::optional<std::map<std::string, size_t>> stated;  // ranks, by stage
-  const auto ranksOnDevices = [&](const std::string& stage) {
-    if (!stated) {
-      stated.emplace();
-      for (const StageOfText& one : stagesInText(record.plan.text))
-        if (one.ranks > 0) (*stated)[one.name] = static_cast<size_t>(one.ranks);
+  std::optional<std::map<std::string, StageOfText>> plan;
+  const auto inPlan = [&](const std::string& stage) {
+    if (!plan) {
+      plan.emplace();
+      for (const StageOfText& one : stagesInText(record.plan.text)) plan->emplace(one.name, one);
     }
-    const auto found = stated->find(stage);
-    return found == stated->end() ? devices : found->second;
+    const auto found = plan->find(stage);
+    return found == plan->end() ? StageOfText{stage, 0, false} : found->second;
+  };
+  const auto edited = [](const StageRecord& stage, const std::string& what) {
+    return Error{ErrorCode::kUsage,
+                 what + "; the file was edited or truncated: use the original record written by `muster run`",
+                 "stage " + printable(stage.name, 80)};
   };
   for (const StageRecord& stage : record.stages) {
     if (stage.state != StageState::kRan || stage.name == kWaiverStage) continue;
@@ -67,15 +72,16 @@ Status checkEnds(const Record& record) {
     size_t ranks = 1;
     for (const auto& [id, ends] : ended)
       if (id != StageTelemetry::kCaseId) ranks = std::max(ranks, ends.size());
-    if (stage.scope == Scope::kDevice && ranks < devices) ranks = std::max(ranks, ranksOnDevices(stage.name));
+    if (stage.scope == Scope::kDevice && ranks < devices) {
+      const int stated = inPlan(stage.name).ranks;
+      ranks = std::max(ranks, stated > 0 ? static_cast<size_t>(stated) : devices);
+    }
+    if ((!stage.required || !evidence.required) && inPlan(stage.name).required)
+      return edited(stage, "it may be skipped, and its plan requires it");
     for (const auto& [id, ends] : ended)
       if (const size_t wanted = id == StageTelemetry::kCaseId ? 1 : ranks; ends.size() < wanted)
-        return Error{
-            ErrorCode::kUsage,
-            fmt::format("case {} has results of {} ranks, expected those of {}; the file was edited or "
-                        "truncated: use the original record written by `muster run`",
-                        printable(id, 80), ends.size(), wanted),
-            "stage " + printable(stage.name, 80)};
+        return edited(stage, fmt::format("case {} has results of {} ranks, expected those of {}",
+                                         printable(id, 80), ends.size(), wanted));
   }
   return {};
 }
