@@ -53,8 +53,7 @@ void leaveOutStrangers(const Submission& run, int rounds, Snapshot& seen) {
   const std::vector<std::string> nodes = nodesOfPods(seen);
   std::vector<PodInfo> own;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const int round = seen.pods[i].round;
-    if (round >= 1 && round <= rounds && (nodes[i].empty() || members.contains(nodes[i])))
+    if (seen.pods[i].round <= rounds && (nodes[i].empty() || members.contains(nodes[i])))
       own.push_back(std::move(seen.pods[i]));
   }
   seen.pods = std::move(own);
