@@ -169,25 +169,29 @@ TEST_F(ForgedRecord, LacksMeasurementsWithTheirCheckResults) {
     for (Json& end : gemmOf(r).evidence["ends"])
       if (end["rank"] == 5) end["state"] = "error";
   });
-  expectRefused(
-      [&](Record& r) {  // whose cases are called unsupported, and the stage one that may be skipped
-        StageRecord& stage = gemmOf(r);
-        take(r, [&](const auto&, int rank) { return rank == 5; });
-        for (Json& end : stage.evidence["ends"])
-          if (end["rank"] == 5) end["state"] = "unsupported";
-        stage.required = false;
-        stage.evidence["required"] = false;
-        Verdict skip;
-        skip.stage = stage.name;
-        skip.caseId = "gemm";
-        skip.rank = 5;
-        skip.device = "gpu5";
-        skip.outcome = Outcome::kSkipped;
-        skip.required = false;
-        skip.detail = "unsupported";
-        stage.verdicts.push_back(skip);
-      },
-      false);
+  // Cases are called unsupported, on one rank or on all, and the stage one that may be skipped.
+  for (const bool ofAll : {false, true})
+    expectRefused(
+        [&](Record& r) {
+          StageRecord& stage = gemmOf(r);
+          const auto isTaken = [&](int rank) { return ofAll || rank == 5; };
+          take(r, [&](const auto&, int rank) { return isTaken(rank); });
+          stage.required = false;
+          stage.evidence["required"] = false;
+          for (Json& end : stage.evidence["ends"]) {
+            if (end["case"] != "gemm" || !isTaken(end["rank"].get<int>())) continue;
+            end["state"] = "unsupported";
+            Verdict& skip = stage.verdicts.emplace_back();
+            skip.stage = stage.name;
+            skip.caseId = "gemm";
+            skip.rank = end["rank"].get<int>();
+            skip.device = "gpu" + std::to_string(skip.rank);
+            skip.outcome = Outcome::kSkipped;
+            skip.required = false;
+            skip.detail = "unsupported";
+          }
+        },
+        ofAll);
   expectRefused([](Record& r) {  // one of its cases
     StageRecord& stage = gemmOf(r);
     stage.telemetry.clear();

@@ -2,10 +2,13 @@
 // Compares the stages of a record with those of its plan, and redacted records with their originals.
 #include "reports/fleet/read/stage_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "runner/core/text.h"
 #include "runner/record/record_check.h"
 
 namespace muster::fleet {
@@ -25,7 +28,7 @@ PlanStages stagesByPlan(const FleetRecords& records, PlanStages known) {
     if (!known.contains(node.planSha256))
       votes[node.planSha256][stagesOf(node, *records.names)].insert(node.node);
   for (const auto& [plan, lists] : votes) {
-    auto& most = known[plan];
+    auto& most = known[plan].names;
     size_t count = 0;
     for (const auto& [list, nodes] : lists)
       if (nodes.size() > count || (nodes.size() == count && list.size() > most.size())) {
@@ -47,8 +50,12 @@ void sortByPath(std::vector<Quarantined>& list) {
 void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
   const PlanStages wanted = stagesByPlan(records, stages);
   std::erase_if(records.nodes, [&](const NodeSummary& node) {
-    const std::string difference =
-        stageDifference(stagesOf(node, *records.names), wanted.at(node.planSha256));
+    const StagesOfPlan& plan = wanted.at(node.planSha256);
+    std::string difference = stageDifference(stagesOf(node, *records.names), plan.names);
+    for (const StageSummary& stage : node.stages)
+      if (const std::string& name = records.names->texts[stage.name];
+          stage.state == StageState::kRan && !stage.required && plan.required.contains(name))
+        difference = fmt::format("stage {} may be skipped, and its plan requires it", printable(name, 80));
     if (!difference.empty())
       records.quarantined.push_back({node.path, node.node, "edited or truncated: " + difference});
     return !difference.empty();

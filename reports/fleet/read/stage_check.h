@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,17 @@ namespace muster::fleet {
 /// The order of quarantined files in reports.
 void sortByPath(std::vector<Quarantined>& list);
 
-/// The stages that records must hold, by the digest of their plan.
-using PlanStages = std::map<std::string, std::vector<std::string>>;
+/// The stages that records of one plan must hold, and those of them that it requires.
+struct StagesOfPlan {
+  std::vector<std::string> names;
+  std::set<std::string> required;
+};
+/// By the digest of the plan.
+using PlanStages = std::map<std::string, StagesOfPlan>;
 
-/// Moves the records without a stage of their plan, or with another one, to the quarantined. Of a plan that
-/// is not in `stages`, what most of its records hold counts.
+/// Moves the records without a stage of their plan, with another one, or that call one optional which their
+/// plan requires, to the quarantined. Of a plan that is not in `stages`, what most of its records hold
+/// counts.
 void setAsideIncomplete(FleetRecords& records, const PlanStages& stages);
 
 /// Of files with the same bytes one counts, the first by path: a copy is no second run.

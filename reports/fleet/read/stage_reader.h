@@ -168,9 +168,9 @@ class StageReader {
   void checkAsked();
   /// The number of what one rank measured in one case: of this metric, or empty: of any.
   uint64_t measuredId(std::string_view metric, std::string_view caseId, int64_t rank);
-  /// Whether an accepted record's stage seems to lack what it had to measure: a case that did not end well on
-  /// all devices, or did without a metric that expectations are about. Where labels, the plan or an earlier
-  /// attempt tell that it need not be there the judge knows: honest records are seldom among them.
+  /// Whether a stage of an accepted record may lack measurements: a case failed on a device, or passed
+  /// without a metric that has a limit. Labels or the plan can allow that, which only the judge finds out; it
+  /// is rare in honest records.
   bool lacksMeasurements(const dom::object& evidence, const StageSummary& stage);
   /// Notes what the inventory says too.
   void noteDevice(Parts& parts);

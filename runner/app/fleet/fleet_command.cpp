@@ -27,7 +27,7 @@
 #include "runner/hosts/host_list.h"
 #include "runner/hosts/topology_file.h"
 #include "runner/judge/exit_code.h"
-#include "runner/plan/stage_names.h"
+#include "runner/plan/plan_text.h"
 #include "runner/record/findings/deviations.h"
 #include "runner/record/record_mac.h"
 #include "runner/sku/profile.h"

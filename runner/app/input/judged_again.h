@@ -22,8 +22,7 @@ struct JudgeOptions {
 };
 
 /// What the stored samples of `record`, whose file has the digest `sha256`, come to when they are judged
-/// again. kUsage where an accepted one lacks results of a case; kTimeout where it has Lua and `call`, from
-/// which that is taken, is used up. The calling process must have one thread.
+/// again. kTimeout where it has Lua and `call`, from which that is taken, is used up.
 Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
                            const Tree& tree, PredicateTime& call);
 

@@ -17,7 +17,7 @@
 #include "runner/app/stage/stage_telemetry.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
-#include "runner/plan/stage_names.h"
+#include "runner/plan/plan_text.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
 
@@ -27,12 +27,15 @@ namespace {
 
 constexpr size_t kMostReasonBytes = 400;
 
-/// What a record of this plan must hold; empty: the text is no plan.
-std::vector<std::string> stagesIn(const std::string& plan) {
-  std::vector<std::string> names;
-  for (StageOfText& stage : stagesInText(plan)) names.push_back(std::move(stage.name));
-  if (!names.empty()) names.emplace_back(kInventoryStage);
-  return names;
+/// What a record of this plan must hold; no names: the text is no plan.
+fleet::StagesOfPlan stagesIn(const std::string& plan) {
+  fleet::StagesOfPlan stages;
+  for (const StageOfText& stage : stagesInText(plan)) {
+    stages.names.push_back(stage.name);
+    if (stage.required) stages.required.insert(stage.name);
+  }
+  if (!stages.names.empty()) stages.names.emplace_back(kInventoryStage);
+  return stages;
 }
 
 /// The outcomes of each stage, as often as its verdicts have them.
@@ -103,7 +106,7 @@ std::string differenceBetween(const Record& record, const Record& again) {
 
 Status checkStages(const Record& record) {
   if (!record.imported.empty()) return {};  // it names its stages itself, and no plan ran
-  const std::vector<std::string> wanted = stagesIn(record.plan.text);
+  const std::vector<std::string> wanted = stagesIn(record.plan.text).names;
   std::vector<std::string> found;
   for (const StageRecord& stage : record.stages) found.push_back(stage.name);
   const std::string difference =
@@ -129,8 +132,8 @@ Result<Record> recordAt(const RecordFile& file) {
 }
 
 Result<std::string> unsoundness(const Record& record, PredicateTime& call) {
-  if (const auto inventory = inventoryDifferences(record); record.imported.empty() && !inventory.empty())
-    return inventory.front();
+  if (record.imported.empty())
+    if (const auto inventory = inventoryDifferences(record); !inventory.empty()) return inventory.front();
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Record again, judgedAgain(record, record.plan.sha256, {}, tree, call));
   MUSTER_CHECK_OK(checkEnds(record));
@@ -140,6 +143,20 @@ Result<std::string> unsoundness(const Record& record, PredicateTime& call) {
 Result<Record> soundRecordAt(const RecordFile& file) {
   PredicateTime call{PredicateTime::kOfCall};
   return soundRecordAt(file, call);
+}
+
+ChildEnd checkInChild(PredicateTime& call, const std::function<std::string()>& work) {
+  constexpr double kUsual = 0.5;  // seconds of CPU time
+  const ChildLimits limits = {.process = size_t{4} << 30,
+                              .cpuSeconds = 20,
+                              .wallSeconds = 600,
+                              .output = size_t{64} << 20,
+                              .isSealed = false,
+                              .hint = "; that of a run's own record takes less than a second"};
+  const double begin = secondsOfChildren();
+  ChildEnd end = runInChild(limits, [&](volatile int*) { return work(); });
+  call.left -= std::max(0.0, secondsOfChildren() - begin - kUsual);
+  return end;
 }
 
 namespace {
@@ -155,24 +172,6 @@ Result<std::string> digestOfSound(const RecordFile& file, PredicateTime& call) {
                            difference),
                ""};
 }
-
-}  // namespace
-
-ChildEnd checkInChild(PredicateTime& call, const std::function<std::string()>& work) {
-  constexpr double kUsual = 2;  // seconds of CPU time
-  const ChildLimits limits = {.process = size_t{4} << 30,
-                              .cpuSeconds = 20,
-                              .wallSeconds = 600,
-                              .output = size_t{64} << 20,
-                              .isSealed = false,
-                              .hint = "; that of a run's own record takes less than a second"};
-  const double begin = secondsOfChildren();
-  ChildEnd end = runInChild(limits, [&](volatile int*) { return work(); });
-  call.left -= std::max(0.0, secondsOfChildren() - begin - kUsual);
-  return end;
-}
-
-namespace {
 
 /// The same in a process of its own: a record made to be slow, or to end its reader, does so there.
 Result<std::string> digestOfSoundApart(const RecordFile& file, PredicateTime& call) {
@@ -280,8 +279,8 @@ void setAsideIncomplete(fleet::FleetRecords& records, const std::string& wantedP
   for (const auto& [digest, place] : plansByUse(records, wantedPlan)) {
     if (secondsOfChildren() - begin > planSeconds)
       left.insert(digest);
-    else if (auto names = stagesIn(records.names->plans[place]); !names.empty())
-      stages.emplace(digest, std::move(names));
+    else if (auto found = stagesIn(records.names->plans[place]); !found.names.empty())
+      stages.emplace(digest, std::move(found));
   }
   std::erase_if(records.nodes, [&](const fleet::NodeSummary& node) {
     if (!left.contains(node.planSha256)) return false;

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <ctime>
 
 #include "reports/fleet/assess/deferred.h"
 #include "reports/fleet/assess/fact_drift.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/runner/record/sample/sample_record.h"
+#include "tests/support/cpu_time.h"
 
 namespace muster {
 namespace {
@@ -18,15 +18,10 @@ using testing::FleetFolder;
 using testing::nodeRecord;
 using testing::settle;
 
-/// Of CPU time, so that other work on the machine does not count. Each of these took 20 or more.
-constexpr int kSeconds = 10;
-
-class Cost : public ::testing::Test {
+/// Each of these took 20 s or more.
+class Cost : public testing::CpuTimeTest {
  protected:
-  void TearDown() override { EXPECT_LT((std::clock() - begun_) / CLOCKS_PER_SEC, kSeconds); }
-
- private:
-  std::clock_t begun_ = std::clock();
+  Cost() : CpuTimeTest(10) {}
 };
 
 TEST_F(Cost, OfAnInventoryWithALongNameOverALongList) {

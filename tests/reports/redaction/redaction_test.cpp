@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <random>
 
 #include "reports/formats/formats.h"
@@ -418,6 +419,17 @@ TEST(Redaction, ReplacesWordsOfAMapOnlyOnceTheyAreAddedAgain) {
     EXPECT_EQ(redaction.toJson()["word"],
               Json({{"eagle", "word0001"}, {"Falcon", "word0007"}, {"gemm", "pass"}}));
   }
+}
+
+/// Time for each value, not for each pair of them.
+TEST(Redaction, WritesAMapOfManyValues) {
+  constexpr size_t kMany = 100'000;
+  Redaction redaction({Secret::kWord});
+  for (size_t i = 0; i < kMany; ++i) redaction.addWord("secret" + std::to_string(i));
+  ASSERT_TRUE(redaction.name().ok());
+  const std::clock_t before = std::clock();
+  EXPECT_EQ(redaction.toJson()["word"].size(), kMany);
+  EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 5);
 }
 
 TEST(Redaction, ReplacesOnlyWhatItsRulesName) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <ctime>
 #include <string>
 
 #include "runner/app/input/judged_again.h"
@@ -84,6 +86,29 @@ TEST(RecordInput, BoundsTheLuaOfAllRecordsTogether) {
   EXPECT_LT(judged, 10);
   EXPECT_EQ(again.error().code, ErrorCode::kTimeout);
   EXPECT_THAT(again.error().text(), HasSubstr("has 300 s of CPU time in all, and they are used up"));
+}
+
+/// Whatever its end; what a run's own record takes costs nothing.
+TEST(RecordInput, ChargesACheckWithWhatItTakes) {
+  const auto compute = [](double seconds) {
+    const std::clock_t begun = std::clock();
+    while (static_cast<double>(std::clock() - begun) < seconds * CLOCKS_PER_SEC) {
+    }
+    return std::string("done");
+  };
+  PredicateTime call{10};
+  EXPECT_EQ(checkInChild(call, [] { return std::string("done"); }).output, "done");
+  EXPECT_EQ(call.left, 10);
+  EXPECT_EQ(checkInChild(call, [&] { return compute(1.5); }).output, "done");
+  EXPECT_LT(call.left, 9.2);
+  const double before = call.left;
+  const ChildEnd end = checkInChild(call, [&] {
+    compute(1.5);
+    raise(SIGKILL);
+    return std::string();
+  });
+  EXPECT_THAT(end.problem, HasSubstr("signal 9"));
+  EXPECT_LT(call.left, before - 0.8);
 }
 
 /// Every limit judges every device: a small record can ask for all memory, stage by stage.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <set>
 
 #include "runner/record/evidence_json.h"
@@ -12,6 +11,7 @@
 #include "runner/record/telemetry_fold.h"
 #include "runner/system/files.h"
 #include "tests/runner/record/sample/sample_record.h"
+#include "tests/support/cpu_time.h"
 
 namespace muster {
 namespace {
@@ -19,16 +19,10 @@ namespace {
 using testing::healthyRecord;
 using testing::settle;
 
-/// Of CPU time, so that other work on the machine does not count. Each of these takes less than a second; the
-/// product of their counts took more than ten.
-constexpr int kSeconds = 5;
-
-class RecordCost : public ::testing::Test {
+/// Each of these takes less than a second; the product of their counts took more than ten.
+class RecordCost : public testing::CpuTimeTest {
  protected:
-  void TearDown() override { EXPECT_LT((std::clock() - begun_) / CLOCKS_PER_SEC, kSeconds); }
-
- private:
-  std::clock_t begun_ = std::clock();
+  RecordCost() : CpuTimeTest(5) {}
 };
 
 TEST_F(RecordCost, OfWarningsOverExpectations) {

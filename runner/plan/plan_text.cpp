@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the stages of a plan's text.
-#include "runner/plan/stage_names.h"
+#include "runner/plan/plan_text.h"
 
 #include "runner/inputs/toml_input.h"
 #include "runner/plan/loader.h"
