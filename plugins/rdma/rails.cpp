@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <tuple>
 
+#include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 
@@ -84,13 +86,16 @@ Status compareRails(const Site& site, const std::string& caseName, size_t ports,
   sdk::HostStore store(site.host);
   if (site.localRank == 0) MUSTER_CHECK_OK(store.set(keyOf(site.nodeRank), own));
   std::vector<std::string> others;
+  std::map<std::string, size_t> nodesWith;  // by number of ports
   for (int node = 0; node < site.nodeCount; ++node) {
     MUSTER_TRY(const std::string count, store.get(keyOf(node), timeout));
     if (count != own) others.push_back(fmt::format("node {} has {}", node, quoted(count, 16)));
+    ++nodesWith[count];
   }
   if (others.empty()) return {};
+  const bool isInMajority = isMajority(nodesWith[own], static_cast<size_t>(site.nodeCount));
   return Error{
-      ErrorCode::kNotFound,
+      isInMajority ? ErrorCode::kPeer : ErrorCode::kNotFound,
       fmt::format("this node (rank {}) has {} RDMA ports in use, but {}; the rails of a cluster must match: "
                   "name the ports in `hcas`",
                   site.nodeRank, own, join(others, ", ")),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/checks/largest.h"
+#include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 
@@ -134,15 +135,19 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
   return seats;
 }
 
+/// kPeer to those who have what most nodes have: another node is at fault.
 Status checkRails(const Members& members) {
-  std::map<size_t, int> nodesWith;  // by number of ranks
+  std::map<size_t, size_t> nodesWith;  // by number of ranks
   for (const auto& ranks : members.ranks) ++nodesWith[ranks.size()];
-  const size_t rails = std::max_element(nodesWith.begin(), nodesWith.end(), [](const auto& a, const auto& b) {
-                         return std::pair(a.second, a.first) < std::pair(b.second, b.first);
-                       })->first;
+  const auto& [rails, nodes] =
+      *std::max_element(nodesWith.begin(), nodesWith.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+      });
+  const bool isInMajority = members.ranks[static_cast<size_t>(members.own)].size() == rails &&
+                            isMajority(nodes, members.ranks.size());
   for (size_t i = 0; i < members.ranks.size(); ++i)
     if (members.ranks[i].size() != rails)
-      return Error{ErrorCode::kUsage,
+      return Error{isInMajority ? ErrorCode::kPeer : ErrorCode::kUsage,
                    fmt::format("{} has {} ranks where others have {}; the ring pairs rail with rail, so all "
                                "nodes need the same number: set `ranks` for the stage, or repair the node",
                                printable(members.names[i]), members.ranks[i].size(), rails),

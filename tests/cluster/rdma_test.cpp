@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -13,8 +13,6 @@
 
 namespace muster::testing {
 namespace {
-
-constexpr int kRdmaHosts = 2;
 
 constexpr const char* kRdmaPlan = R"(schema = 1
 name = "rails"
@@ -45,13 +43,16 @@ remedy = "test"
 
 class ClusterRdma : public ::testing::Test {
  protected:
+  explicit ClusterRdma(int hosts = 2)
+      : hosts_(hosts), hcas_(static_cast<size_t>(hosts)), run_(hosts, kRdmaPlan, {}) {}
+
   void SetUp() override {
     if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
     for (FakeHcas& hcas : hcas_) hcas.add("mlx5_0");
   }
 
   void hold() {
-    for (int host = 0; host < kRdmaHosts; ++host) {
+    for (int host = 0; host < hosts_; ++host) {
       ProcessOptions options;
       options.environment = hcas_.at(static_cast<size_t>(host)).environment();
       run_.start(host, host, {}, options);
@@ -69,14 +70,20 @@ class ClusterRdma : public ::testing::Test {
     return ports;
   }
 
-  std::array<FakeHcas, kRdmaHosts> hcas_;
-  ClusterRun run_{kRdmaHosts, kRdmaPlan, {}};
+  const int hosts_;
+  std::deque<FakeHcas> hcas_;
+  ClusterRun run_;
+};
+
+class ClusterRdmaOfThree : public ClusterRdma {
+ protected:
+  ClusterRdmaOfThree() : ClusterRdma(3) {}
 };
 
 TEST_F(ClusterRdma, AcceptsHealthyRails) {
   for (FakeHcas& hcas : hcas_) hcas.add("mlx5_1");
   hold();
-  for (int host = 0; host < kRdmaHosts; ++host) {
+  for (int host = 0; host < hosts_; ++host) {
     EXPECT_EQ(run_.ended(host).exitCode, 0) << said(host);
     int pairs = 0;
     for (const Verdict& verdict : run_.stage(host, "rails").verdicts)
@@ -95,7 +102,20 @@ TEST_F(ClusterRdma, NamesThePortOfTheHostThatHasASlowOne) {
   hold();
   EXPECT_EQ(run_.ended(1).exitCode, 1) << said(1);
   EXPECT_EQ(failed(1), std::vector<std::string>{"mlx5_1/1"}) << said(1);
-  EXPECT_EQ(run_.stage(0, "rails").group.value("world_size", 0), kRdmaHosts) << said(0);
+  EXPECT_EQ(run_.stage(0, "rails").group.value("world_size", 0), hosts_) << said(0);
+}
+
+/// Its error is its own, that of the others is another node's.
+TEST_F(ClusterRdmaOfThree, NamesTheHostThatLacksAPort) {
+  hcas_[0].add("mlx5_1");
+  hcas_[2].add("mlx5_1");
+  hold();
+  for (int host = 0; host < hosts_; ++host) {
+    EXPECT_EQ(run_.ended(host).exitCode, 3) << said(host);
+    EXPECT_THAT(run_.stage(host, "rails").group.value("culprit", ""),
+                ::testing::StartsWith("rank 1 (cpu0 of node 1 (n1)) failed: this node (rank 1) has 1 RDMA"))
+        << said(host);
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "runner/core/text.h"
+#include "runner/launcher/launcher_variables.h"
 #include "runner/system/run_store.h"
 #include "runner/system/trust.h"
 
@@ -54,12 +55,16 @@ Status checkVersion(const Json& run, const std::string& where) {
 Status checkFrozen(const Json& run, const std::string& where) {
   JsonReader reader(run, where);
   std::string text;
-  int count = 0;
+  int rank = 0, count = 1;
   for (const char* key : {"run_id", "boot_id", "node", "build", "plan_path", "plan_sha256", "plan_text",
                           "sku", "scenario", "waivers_path", "waivers_text", "fleet_id"})
     reader.optional(key, text);
-  for (const char* key : {"node_rank", "node_count"}) reader.optional(key, count);
-  return reader.status();
+  reader.optional("node_rank", rank);
+  reader.optional("node_count", count);
+  MUSTER_CHECK_OK(reader.status());
+  if (count >= 1 && count <= kMaxNodes && rank >= 0 && rank < count) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("node {} of {} nodes, expected at most {}", rank, count, kMaxNodes), where};
 }
 
 /// Cuts off a last line that a crash left without its end, so that the journal can go on: that stage is run

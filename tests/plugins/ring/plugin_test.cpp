@@ -107,7 +107,9 @@ TEST_F(RingPlugin, NamesTheNodeThatHasFewerRanksThanOthers) {
       context["local_rank"] = 0;
       context["local_size"] = ranks[static_cast<size_t>(node)];
       context["node"] = {{"rank", node}, {"count", kNodes}, {"name", name(node)}, {"ranks", ranks}};
-      EXPECT_NE(plugin().run(host, "ring", Json::object(), context).ran, MUSTER_OK);
+      const int ended = plugin().run(host, "ring", Json::object(), context).ran;
+      EXPECT_EQ(ended == MUSTER_PEER_FAILED, node != poor) << ended << " " << host.error;
+      EXPECT_NE(ended, MUSTER_OK);
       const std::string start = name(poor) + " has 1 ranks where others have 2;";
       EXPECT_NE(host.error.find(start), std::string::npos) << host.error;
       EXPECT_TRUE(host.told("culprits").empty());

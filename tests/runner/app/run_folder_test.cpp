@@ -62,6 +62,17 @@ TEST(RunFolder, KnowsTheStageInWhichItsRunWasKilled) {
   EXPECT_EQ(killedIn(), "") << "it was interrupted, and what it had failed is kept";
 }
 
+/// A simulated run makes something for each node.
+TEST(RunFolder, RefusesNumbersOfNodesThatNoRunHas) {
+  for (const auto& [rank, count] : {std::pair(0, 2'000'000'000), {2, 2}, {-1, 2}, {0, 0}, {1, 2}}) {
+    TempDir dir;
+    auto folder = RunFolder::create(dir.path() / "run");
+    ASSERT_TRUE(folder.ok()) << folder.error().text();
+    ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}, {"node_rank", rank}, {"node_count", count}}).ok());
+    EXPECT_EQ(folder->readJournal().ok(), rank == 1) << rank << " of " << count;
+  }
+}
+
 TEST(RunFolder, KeepsTheLastInterruptionOfAStage) {
   TempDir dir;
   auto folder = RunFolder::create(dir.path() / "run");

@@ -10,6 +10,7 @@ namespace muster::slurm {
 namespace {
 
 using muster::testing::TempDir;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class Progress : public ::testing::Test {
@@ -108,6 +109,15 @@ TEST_F(Progress, FollowsNoLinkToAJournal) {
   std::filesystem::create_symlink(elsewhere.path() / "journal.jsonl", folder / "n2" / "journal.jsonl");
   for (const NodeJob& node : read({{JobKind::kArray, "10", 0, {}, 4}}, {}))
     EXPECT_NE(node.state, NodeState::kRejected) << node.node;
+
+  elsewhere.write("node-0000/journal.jsonl", "{\"type\":\"interrupted\"}\n");
+  put("cluster_exits/n1", "137\n");
+  put("cluster_exits/n2", "137\n");
+  put("records/cluster/n2/node-0001/journal.jsonl", "{\"type\":\"interrupted\"}\n");
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder.parent_path() / "cluster" / "n1");
+  const auto run = RunStore::open(folder_.path() / "run");
+  ASSERT_TRUE(run.ok());
+  EXPECT_THAT(rejectedInCluster(*run), ElementsAre("n2")) << "its own journal is no link";
 }
 
 TEST_F(Progress, CallsANodeMissingThatNoJobCanReach) {
