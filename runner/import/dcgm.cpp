@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "runner/core/text.h"
@@ -19,10 +20,14 @@ constexpr const char* kRoots[] = {"DCGM Diagnostic", "DCGM GPU Diagnostic"};
 
 /// One result of a test.
 struct Entry {
-  std::string device;  ///< empty: of the whole node
+  std::string group;   ///< "gpu"; empty: of the whole node
+  std::string device;  ///< "gpu3", likewise
   std::string status;
   std::string warning;
 };
+
+/// What the run was for, by group: "gpu" -> "gpu0", "gpu1".
+using Entities = std::map<std::string, std::set<std::string>>;
 
 /// A text, or the texts of a list, or their field "warning".
 std::string warningOf(const Json& item) {
@@ -59,8 +64,8 @@ Result<std::vector<Entry>> entryOf(const Json& item, const std::string& path) {
       if (entries.size() == kMostDevices)
         r.fail(key, fmt::format("names more than {} devices", kMostDevices));
       if (!r.ok()) break;
-      entries.push_back(
-          {fmt::format("{}{}", lowerCase(group), number.value_or(0)), entry.status, entry.warning});
+      group = lowerCase(group);
+      entries.push_back({group, fmt::format("{}{}", group, number.value_or(0)), entry.status, entry.warning});
     }
     break;
   }
@@ -92,20 +97,31 @@ void takeEntry(const Entry& entry, const std::string& caseId, ImportedFile& file
   file.measurements.push_back(std::move(m));
 }
 
-Status readTest(const Json& test, const std::string& path, const std::set<std::string>& gpus,
-                ImportedFile& file) {
+/// A test that has a result of one entity of a group has one of each: those of CPUs have none of GPUs. Empty:
+/// nothing is missing.
+std::string missingOf(const Entities& entities, const std::set<std::string>& groups,
+                      const std::set<std::string>& seen) {
+  for (const std::string& group : groups)
+    if (const auto found = entities.find(group); found != entities.end())
+      for (const std::string& device : found->second)
+        if (!seen.contains(device)) return device;
+  return "";
+}
+
+Status readTest(const Json& test, const std::string& path, const Entities& entities, ImportedFile& file) {
   ImportedCase one;
   one.metrics = {"imported.test_passed"};
   JsonReader r(test, path);
   std::string name;
   r.read("name", name);
   one.id = printable(name, 80);
-  std::set<std::string> seen;
+  std::set<std::string> groups, seen;
   r.each("results", [&](const Json& item, const std::string& at) -> Status {
     MUSTER_TRY(const std::vector<Entry> entries, entryOf(item, at));
     for (const Entry& entry : entries) {
       if (!seen.insert(entry.device).second)
         return Error{ErrorCode::kUsage, "gives a second result of " + printable(entry.device, 40), at};
+      groups.insert(entry.group);
       takeEntry(entry, one.id, file, one);
     }
     if (seen.size() > kMostDevices)
@@ -121,10 +137,8 @@ Status readTest(const Json& test, const std::string& path, const std::set<std::s
   }
   MUSTER_CHECK_OK(r.status());
   if (seen.empty() && one.error.empty()) one.error = "it has no result";
-  const auto missing = std::find_if(gpus.begin(), gpus.end(), [&](const std::string& device) {
-    return !one.devices.empty() && !seen.contains(device);
-  });
-  if (missing != gpus.end() && one.error.empty()) one.error = "it has no result of " + *missing;
+  if (const std::string missing = missingOf(entities, groups, seen); !missing.empty() && one.error.empty())
+    one.error = "it has no result of " + printable(missing, 40);
   constexpr size_t kMostTests = 1'000;
   if (file.cases.size() >= kMostTests) return Error{ErrorCode::kUsage, "is one of too many tests", path};
   for (const ImportedCase& other : file.cases)
@@ -133,8 +147,7 @@ Status readTest(const Json& test, const std::string& path, const std::set<std::s
   return {};
 }
 
-/// The GPUs that the run was for.
-Status readGpus(const Json& json, std::set<std::string>& gpus) {
+Status readEntities(const Json& json, Entities& entities) {
   if (!json.contains("entity_groups")) return {};
   JsonReader r(json, "");
   r.each("entity_groups", [&](const Json& group, const std::string& path) -> Status {
@@ -145,7 +158,7 @@ Status readGpus(const Json& json, std::set<std::string>& gpus) {
       int id = 0;
       JsonReader e(entity, at);
       e.read("entity_id", id);
-      if (lowerCase(name) == "gpu") gpus.insert(fmt::format("gpu{}", id));
+      entities[lowerCase(name)].insert(fmt::format("{}{}", lowerCase(name), id));
       return e.status();
     });
     return g.status();
@@ -160,8 +173,8 @@ const char* rootOf(const Json& json) {
 }
 
 Status readDocument(const Json& json, ImportedFile& file) {
-  std::set<std::string> gpus;
-  MUSTER_CHECK_OK(readGpus(json, gpus));
+  Entities entities;
+  MUSTER_CHECK_OK(readEntities(json, entities));
   const char* root = rootOf(json);
   JsonReader r(json[root], root);
   std::string version;
@@ -177,12 +190,12 @@ Status readDocument(const Json& json, ImportedFile& file) {
     r.each("test_categories", [&](const Json& category, const std::string& path) -> Status {
       JsonReader c(category, path);
       c.each("tests",
-             [&](const Json& test, const std::string& at) { return readTest(test, at, gpus, file); });
+             [&](const Json& test, const std::string& at) { return readTest(test, at, entities, file); });
       return c.status();
     });
   MUSTER_CHECK_OK(r.status());
   if (file.cases.empty()) file.cases.push_back({"diag", {}, {}, {}, "the file holds no test"});
-  std::set<std::string> tested = gpus;
+  std::set<std::string> tested = entities["gpu"];
   for (const Measurement& m : file.measurements)
     if (m.device.starts_with("gpu")) tested.insert(m.device);
   file.ranks = static_cast<int>(tested.size());

@@ -25,7 +25,11 @@ void addLatency(const FioDirection& of, const Labels& labels, const std::string&
     own["statistic"] = statistic;
     file.measurements.push_back(valueOf("imported.time", std::move(own), seconds, id));
   };
-  if (const auto p99 = of.percentiles.find("99.000000"); p99 != of.percentiles.end()) add("p99", p99->second);
+  if (const auto p99 = of.percentiles.find("99.000000"); p99 != of.percentiles.end())
+    add("p99", p99->second);
+  else
+    addNote(file.notes, fmt::format("{}: fio reports no 99th percentile of {} latency (percentile_list)", id,
+                                    labels.at("op")));
   if (of.latency) add("mean", *of.latency);
 }
 
@@ -76,6 +80,29 @@ std::optional<double> bytesOf(const std::string& size) {
   return count * factor;
 }
 
+/// Bytes of all files of a thread. A list of names takes the place of `nrfiles`. nullopt: it cannot be told.
+std::optional<double> filesBytes(const GivenJob& given) {
+  const std::string* size = given.option("filesize");
+  if (size == nullptr) return std::nullopt;
+  std::optional<double> files = 1;
+  if (const std::string* names = given.option("filename")) {
+    for (size_t at = 1; at < names->size(); ++at)
+      if ((*names)[at] == ':' && (*names)[at - 1] != '\\') *files += 1;
+  } else if (const std::string* count = given.option("nrfiles")) {
+    files = bytesOf(*count);  // "2k"
+  }
+  const auto each = bytesOf(*size);
+  return each && files ? std::optional(*each * *files) : std::nullopt;
+}
+
+/// Bytes after which a thread ends a loop, of which `size` is the option that says so.
+std::optional<double> loopBytes(const GivenJob& given, const std::string& size) {
+  const auto files = filesBytes(given), bytes = bytesOf(size);
+  if (&size == given.option("filesize")) return files;
+  if (given.option("io_size") != nullptr || !files || !bytes) return bytes;
+  return std::min(*files, *bytes);
+}
+
 /// How a job with a `runtime` ended long before it, and not because it had moved its size, as after a signal,
 /// which fio calls no error; empty: it did not. `time_based` is not in fio's output.
 std::string earlyEnd(const GivenJob& given) {
@@ -104,7 +131,7 @@ std::string earlyEnd(const GivenJob& given) {
   for (const char* option : {"filesize", "size", "io_size"})
     if (const auto* text = given.option(option)) size = text;
   if (size != nullptr) {
-    const auto bytes = bytesOf(*size);
+    const auto bytes = loopBytes(given, *size);
     if (!bytes)
       return early +
              fmt::format(", and whether it moved its size of \"{}\" cannot be told: state it in bytes",

@@ -26,7 +26,6 @@ Status readLatency(const Json& part, const std::string& path, FioDirection& out)
   r.read("mean", mean);
   if (const Json* percentile = r.has("percentile") ? r.object("percentile") : nullptr) {
     JsonReader p(*percentile, path + ".percentile");
-    out.percentiles["99.000000"] = 0;  // always among them
     for (const char* name : kPercentiles)
       if (p.has(name)) out.percentiles[name] = 0;
     for (auto& [name, seconds] : out.percentiles) p.read(name.c_str(), seconds);

@@ -22,7 +22,7 @@ struct FioDirection {
   double total = 0;       ///< operations; 0: the job did nothing in this direction
   uint64_t shortOnes = 0, dropped = 0;
   std::optional<double> latency;              ///< seconds, mean of completion latencies
-  std::map<std::string, double> percentiles;  ///< of these, by fio's names: "99.000000"
+  std::map<std::string, double> percentiles;  ///< of these, by fio's names: "99.000000", if asked for
 };
 
 struct FioJob {

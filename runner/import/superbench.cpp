@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SuperBench's results-summary.jsonl: one object for each node, with "benchmark[:annotation]/metric[:rank]"
-// as keys. SuperBench exits with 0 although benchmarks failed: their return codes count here.
+// SuperBench's results-summary.jsonl: one object for each node, with keys
+// "benchmark[:annotation]/metric[:rank]", or "benchmark/run/metric[:rank]" of several runs. SuperBench exits
+// with 0 although benchmarks failed: their return codes count here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,19 +16,20 @@ namespace {
 
 constexpr double kLargest = 1e30;          ///< no benchmark has such a value, in whatever unit
 constexpr uint64_t kMostNodeRanks = 1024;  // of a node
-constexpr size_t kMostResults = 1'000;     // benchmarks times nodes
+constexpr size_t kMostResults = 1'000;     // runs of benchmarks times nodes
 constexpr std::string_view kReturnCode = "return_code";
 
-/// "gemm-flops:warm/bf16_tc_flops:3": benchmark "gemm-flops:warm", metric "bf16_tc_flops", rank 3.
+/// "gemm-flops:warm/0/bf16_tc_flops:3": benchmark "gemm-flops:warm", run "/0", metric "bf16_tc_flops",
+/// rank 3. Of models the benchmark is "bert_models/pytorch-bert-large".
 struct ResultKey {
-  std::string benchmark, metric;
+  std::string benchmark, run, metric;
   std::optional<uint64_t> rank;
-
-  /// Without its annotation: "gemm-flops".
-  [[nodiscard]] std::string_view kind() const {
-    return std::string_view(benchmark).substr(0, benchmark.find(':'));
-  }
 };
+
+/// A benchmark without its annotation: "gemm-flops".
+std::string_view kindOf(std::string_view benchmark) {
+  return benchmark.substr(0, benchmark.find_first_of(":/"));
+}
 
 /// A value in GFLOP/s or GB/s that Muster measures, too.
 struct SharedMetric {
@@ -52,9 +54,14 @@ constexpr std::pair<const char*, const char*> kCollectives[] = {
     {"broadcast", "broadcast"},  {"reduce", "reduce"},        {"alltoall", "alltoall"}};
 
 std::optional<ResultKey> keyOf(const std::string& text) {
-  const size_t slash = text.find('/');
-  if (slash == 0 || slash == std::string::npos || slash + 1 == text.size()) return std::nullopt;
-  ResultKey key{text.substr(0, slash), text.substr(slash + 1), std::nullopt};
+  const size_t slash = text.rfind('/');
+  if (text.starts_with('/') || slash == std::string::npos || slash + 1 == text.size()) return std::nullopt;
+  ResultKey key{text.substr(0, slash), "", text.substr(slash + 1), std::nullopt};
+  const size_t inner = key.benchmark.rfind('/');
+  if (inner != std::string::npos && wholeNumber(std::string_view(key.benchmark).substr(inner + 1))) {
+    key.run = key.benchmark.substr(inner);
+    key.benchmark.resize(inner);
+  }
   const size_t colon = key.metric.rfind(':');
   if (colon == std::string::npos) return key;
   key.rank = wholeNumber(std::string_view(key.metric).substr(colon + 1));
@@ -65,30 +72,47 @@ std::optional<ResultKey> keyOf(const std::string& text) {
 /// A measurement without its value; nothing where Muster measures nothing of the kind.
 std::optional<Measurement> measurementOf(const ResultKey& key, double value, const std::string& caseId) {
   for (const SharedMetric& known : kSharedMetrics)
-    if (key.kind() == known.kind && key.metric == known.name) {
+    if (kindOf(key.benchmark) == known.kind && key.metric == known.name) {
       Measurement m = valueOf(known.metric, {{known.label, known.value}}, value * kGiga, caseId);
       if (std::string_view(known.kind) == "mem-bw")
         m.labels["numa"] = "near";  // it binds to the GPU's NUMA node
       return m;
     }
-  if (key.kind() != "nccl-bw") return std::nullopt;
+  if (kindOf(key.benchmark) != "nccl-bw") return std::nullopt;
   const std::vector<std::string> parts = split(key.metric, '_');
   const auto op = std::find_if(std::begin(kCollectives), std::end(kCollectives),
                                [&](const auto& one) { return parts.front() == one.first; });
   if (parts.size() != 3 || parts[2] != "busbw" || op == std::end(kCollectives) || !wholeNumber(parts[1]))
     return std::nullopt;
-  // How many ranks took part is not told, so no profile's limit for so many applies.
   return valueOf("collective.bus_bandwidth", {{"op", op->second}, {"bytes", parts[1]}}, value * kGiga,
                  caseId);
 }
+
+/// Whether Muster measures what a benchmark does, so that a result without a value lacks one.
+bool isMeasured(const std::string& benchmark) {
+  return kindOf(benchmark) == "nccl-bw" ||
+         std::any_of(std::begin(kSharedMetrics), std::end(kSharedMetrics),
+                     [&](const SharedMetric& known) { return kindOf(benchmark) == known.kind; });
+}
+
+/// What the file does not tell of a benchmark's values: limits for one size or number of ranks do not apply.
+Labels untold(const std::string& benchmark) {
+  if (kindOf(benchmark) == "gemm-flops") return {{"size", "unknown"}};
+  if (kindOf(benchmark) == "nccl-bw") return {{"nodes", "unknown"}, {"ranks", "unknown"}};
+  return {};
+}
+
+/// A benchmark and its run: {"gemm-flops", "/0"}; of a single run that is "".
+using ResultId = std::pair<std::string, std::string>;
 
 /// What one node tells.
 struct Node {
   std::string name;
   size_t line = 0;
-  std::map<std::string, std::string> errors;                    ///< benchmark -> first error, or none
-  std::map<std::string, std::map<std::string, size_t>> values;  ///< benchmark -> metric -> how many
-  std::map<std::string, std::vector<std::pair<ResultKey, double>>> known;  ///< by benchmark
+  std::map<std::string, std::string> errors;                 ///< benchmark -> first error, or none
+  std::map<std::string, std::set<uint64_t>> codes;           ///< benchmark -> ranks with a return code
+  std::map<ResultId, std::map<std::string, size_t>> values;  ///< metric -> how many
+  std::map<ResultId, std::vector<std::pair<ResultKey, double>>> known;
   std::set<uint64_t> gpus;
   size_t others = 0;
   size_t taken = 0;  ///< values that are known, together with those of the nodes before
@@ -96,6 +120,7 @@ struct Node {
 
 void takeReturnCode(const ResultKey& key, const Json& value, Node& node, ImportedFile& file) {
   std::string& error = node.errors[key.benchmark];
+  node.codes[key.benchmark].insert(key.rank.value_or(0));
   if (value.is_number() && value.get<double>() == 0) return;
   ++file.failures;
   if (error.empty()) error = "its return code is " + printable(dumpJson(value), 40);
@@ -114,7 +139,7 @@ Status takeValue(const Source& source, const std::string& text, const Json& valu
                  ImportedFile& file) {
   const auto key = keyOf(text);
   // "monitor/..." and "node" are of no benchmark.
-  if (!key || key->benchmark == "monitor") return {};
+  if (!key || kindOf(key->benchmark) == "monitor") return {};
   if (key->rank.value_or(0) >= kMostNodeRanks)
     return source.refuse(node.line, "a rank that is none: " + printable(text, 120));
   if (key->metric == kReturnCode) {
@@ -135,10 +160,11 @@ Status takeValue(const Source& source, const std::string& text, const Json& valu
   }
   if (value.get<double>() <= 0 && error.empty())
     error = fmt::format("{} is {}", printable(text, 120), value.get<double>());
-  if (key->kind() != "nccl-bw") node.gpus.insert(key->rank.value_or(0));
-  ++node.values[key->benchmark][key->metric];
+  if (kindOf(key->benchmark) != "nccl-bw") node.gpus.insert(key->rank.value_or(0));
+  const ResultId id(key->benchmark, key->run);
+  ++node.values[id][key->metric];
   ++node.taken;
-  node.known[key->benchmark].emplace_back(*key, value.get<double>());
+  node.known[id].emplace_back(*key, value.get<double>());
   return {};
 }
 
@@ -158,7 +184,8 @@ Status readNode(const Source& source, const Json& json, size_t line, std::vector
   node.taken = nodes.empty() ? 0 : nodes.back().taken;
   for (const auto& [key, value] : json.items()) {
     MUSTER_CHECK_OK(takeValue(source, key, value, node, file));
-    if (const Status status = checkCounts(node.taken, node.errors.size()); !status.ok())
+    const size_t results = std::max(node.errors.size(), node.values.size());
+    if (const Status status = checkCounts(node.taken, results); !status.ok())
       return refuseAt(source, line, status.error());
   }
   nodes.push_back(std::move(node));
@@ -166,12 +193,18 @@ Status readNode(const Source& source, const Json& json, size_t line, std::vector
 }
 
 /// Why a benchmark has no result on a node, whatever its return code says; empty: it has one.
-std::string errorOf(const Node& node, const std::string& benchmark) {
+std::string errorOf(const Node& node, const ResultId& id) {
+  const std::string& benchmark = id.first;
   const auto told = node.errors.find(benchmark);
   if (told == node.errors.end()) return fmt::format("{} has no result of it", printable(node.name, 80));
   if (!told->second.empty()) return told->second;
-  const auto values = node.values.find(benchmark);
-  if (values == node.values.end()) return "";
+  if (const auto codes = node.codes.find(benchmark);
+      codes != node.codes.end() && *codes->second.rbegin() >= codes->second.size())
+    return fmt::format("it has a return code of rank {}, but of {} ranks in all", *codes->second.rbegin(),
+                       codes->second.size());
+  const auto values = node.values.find(id);
+  if (values == node.values.end())
+    return isMeasured(benchmark) ? fmt::format("{} has no value of it", printable(node.name, 80)) : "";
   if (!node.gpus.empty() && *node.gpus.rbegin() >= node.gpus.size())
     return fmt::format("it has values of GPU {}, but of {} GPUs in all", *node.gpus.rbegin(),
                        node.gpus.size());
@@ -181,18 +214,20 @@ std::string errorOf(const Node& node, const std::string& benchmark) {
   return "";
 }
 
-void addCase(const Node& node, const std::string& benchmark, bool prefixed, ImportedFile& file) {
+void addCase(const Node& node, const ResultId& id, bool prefixed, ImportedFile& file) {
+  const std::string& benchmark = id.first;
   ImportedCase one;
-  one.id = (prefixed ? printable(node.name, 80) + "/" : "") + printable(benchmark, 80);
-  one.error = errorOf(node, benchmark);
+  one.id = (prefixed ? printable(node.name, 80) + "/" : "") + printable(benchmark, 80) + id.second;
+  one.error = errorOf(node, id);
+  one.labels = untold(benchmark);
   const auto deviceOf = [&](uint64_t gpu) {
     return (prefixed ? printable(node.name, 80) + ":" : "") + fmt::format("gpu{}", gpu);
   };
-  const bool perGpu = !benchmark.starts_with("nccl-bw") && node.values.contains(benchmark);
+  const bool perGpu = !benchmark.starts_with("nccl-bw") && node.values.contains(id);
   const std::vector<uint64_t> gpus(node.gpus.begin(), node.gpus.end());
   if (perGpu)
     for (const uint64_t gpu : gpus) one.devices.push_back(deviceOf(gpu));
-  const auto known = node.known.find(benchmark);
+  const auto known = node.known.find(id);
   if (known == node.known.end()) {
     file.cases.push_back(std::move(one));
     return;
@@ -209,6 +244,29 @@ void addCase(const Node& node, const std::string& benchmark, bool prefixed, Impo
   file.cases.push_back(std::move(one));
 }
 
+/// What all nodes must have: each run of a benchmark that one of them has.
+std::set<ResultId> resultsOf(const std::vector<Node>& nodes) {
+  std::set<ResultId> results;
+  std::set<std::string> withValues;
+  for (const Node& node : nodes)
+    for (const auto& [id, metrics] : node.values) {
+      results.insert(id);
+      withValues.insert(id.first);
+    }
+  for (const Node& node : nodes)
+    for (const auto& [benchmark, error] : node.errors)
+      if (!withValues.contains(benchmark)) results.emplace(benchmark, "");
+  return results;
+}
+
+/// A benchmark that passed and that Muster does not measure.
+std::string codesText(const Node& node, const std::string& benchmark) {
+  const auto codes = node.codes.find(benchmark);
+  const size_t count = codes == node.codes.end() ? 0 : codes->second.size();
+  return fmt::format("{} ({})", printable(benchmark, 80),
+                     count == 0 ? "no return code" : fmt::format("return code 0 of {} ranks", count));
+}
+
 bool isSuperBench(const Source& source) {
   const std::optional<Json> first = source.json ? source.json : firstJsonLine(source);
   if (!first || !holds(*first, "node") || !(*first)["node"].is_string()) return false;
@@ -222,16 +280,22 @@ Result<ImportedFile> readSuperBench(const Source& source) {
   std::vector<Node> nodes;
   MUSTER_CHECK_OK(eachJsonLine(
       source, [&](const Json& json, size_t line) { return readNode(source, json, line, nodes, file); }));
-  std::set<std::string> benchmarks;
-  for (const Node& node : nodes)
-    for (const auto& [name, error] : node.errors) benchmarks.insert(name);
-  if (nodes.size() * benchmarks.size() > kMostResults)
+  const std::set<ResultId> results = resultsOf(nodes);
+  if (nodes.size() * results.size() > kMostResults)
     return source.refuse(
         "",
         fmt::format("{} nodes have results of {} benchmarks, more than {} in all; import fewer nodes at once",
-                    nodes.size(), benchmarks.size(), kMostResults));
+                    nodes.size(), results.size(), kMostResults));
   for (const Node& node : nodes) {
-    for (const std::string& benchmark : benchmarks) addCase(node, benchmark, nodes.size() > 1, file);
+    std::vector<std::string> unmeasured;
+    for (const ResultId& id : results)
+      if (isMeasured(id.first) || !errorOf(node, id).empty())
+        addCase(node, id, nodes.size() > 1, file);
+      else
+        unmeasured.push_back(codesText(node, id.first));
+    if (!unmeasured.empty())
+      addNote(file.notes, fmt::format("{}: Muster has no metric for {}", printable(node.name, 80),
+                                      join(unmeasured, ", ")));
     file.hosts.push_back(printable(node.name, 200));
     file.ranks += static_cast<int>(node.gpus.size());
     if (node.others > 0)

@@ -12,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 TEST(Import, NamesTheFormatsItKnows) {
@@ -447,6 +448,29 @@ TEST(ImportDcgm, WhatWasSkippedOrIsMissingIsAnError) {
               HasSubstr("host engine lost"));
 }
 
+/// As `cpu_eud` on Grace.
+TEST(ImportDcgm, ATestOfCpusHasNoResultOfGpus) {
+  const auto both = [](const std::string& results) {
+    const std::string groups =
+        R"("entity_groups": [{"entity_group": "CPU", "entities": [{"entity_id": 0}, {"entity_id": 1}]}, )";
+    return imported(changed(dcgmJson(results), "\"entity_groups\": [", groups));
+  };
+  const auto cpu = [](int id, const char* status) {
+    return changed(dcgmResult(id, status), "\"GPU\"", "\"CPU\"");
+  };
+  const ImportedFile good = both(cpu(0, "Pass") + "," + cpu(1, "Pass"));
+  EXPECT_EQ(good.cases.at(0).error, "");
+  EXPECT_THAT(good.cases.at(0).devices, ElementsAre("cpu0", "cpu1"));
+  EXPECT_EQ(good.ranks, 2) << "the GPUs";
+  const ImportedFile failed = both(cpu(0, "Pass") + "," + cpu(1, "Fail"));
+  EXPECT_EQ(failed.failures, 1);
+  EXPECT_EQ(failed.verdict, ToolVerdict::kFailed);
+  EXPECT_THAT(valuesOf(failed, "imported.test_passed").at(1).samples, ElementsAre(0));
+  EXPECT_EQ(both(cpu(0, "Pass")).cases.at(0).error, "it has no result of cpu1");
+  EXPECT_EQ(both(cpu(0, "Pass") + "," + cpu(1, "Pass") + "," + dcgmResult(1, "Pass")).cases.at(0).error,
+            "it has no result of gpu0");
+}
+
 TEST(ImportDcgm, ContradictionsAreRefused) {
   EXPECT_THAT(refusal(dcgmJson(dcgmResult(0, "Pass") + "," + dcgmResult(0, "Fail"))),
               HasSubstr("a second result of gpu0"));
@@ -470,6 +494,18 @@ TEST(ImportFio, EachJobAndDirectionHasItsValues) {
   ASSERT_EQ(times.size(), 2u);
   EXPECT_EQ(times[0].labels.at("statistic"), "p99");
   EXPECT_THAT(times[0].samples, ElementsAre(4e-4));
+}
+
+/// percentile_list=50:95
+TEST(ImportFio, WithoutItsPercentileAJobHasNoSuchTime) {
+  const ImportedFile file = imported(changed(fioJson(), "99.000000", "95.000000"));
+  EXPECT_EQ(file.cases.at(0).error, "");
+  const auto times = valuesOf(file, "imported.time");
+  ASSERT_EQ(times.size(), 1u);
+  EXPECT_EQ(times[0].labels.at("statistic"), "mean");
+  EXPECT_THAT(file.notes,
+              ElementsAre("seq[job=1]: fio reports no 99th percentile of read latency (percentile_list)"));
+  EXPECT_THAT(imported(fioJson()).notes, IsEmpty());
 }
 
 TEST(ImportFio, FailedAndEmptyJobsAreErrors) {
@@ -522,6 +558,19 @@ TEST(ImportFio, AJobThatEndedBeforeItsRuntimeAndItsSizeIsAnError) {
            Run{R"("size": "64G", "runtime": "300000000usec")", 64, 3280, true},
            Run{R"("size": "0x40000000", "runtime": "300")", 1024, 3280, false},
            Run{R"("filesize": "1G", "runtime": "300")", 1024, 3280, false},
+           Run{R"("filesize": "4M", "nrfiles": "2", "runtime": "300")", 8, 3280, false},
+           Run{R"("filesize": "4M", "nrfiles": "2", "runtime": "300")", 4, 3280, true},
+           Run{R"("filesize": "4k", "nrfiles": "2k", "runtime": "300")", 8, 3280, false},
+           Run{R"("filesize": "4M", "nrfiles": "some", "runtime": "300")", 4, 3280, true},
+           Run{R"("filesize": "4M", "nrfiles": "4", "loops": "3", "runtime": "300")", 48, 3280, false},
+           Run{R"("filesize": "4M", "nrfiles": "2", "size": "16M", "runtime": "300")", 8, 3280, false},
+           Run{R"("filesize": "4M", "nrfiles": "4", "size": "8M", "runtime": "300")", 8, 3280, false},
+           Run{R"("filesize": "4M", "nrfiles": "4", "size": "8M", "runtime": "300")", 16, 3280, true},
+           Run{R"("filesize": "4M", "nrfiles": "2", "io_size": "16M", "runtime": "300")", 16, 3280, false},
+           Run{R"("filesize": "4M", "nrfiles": "2", "io_size": "16M", "runtime": "300")", 8, 3280, true},
+           Run{R"("filesize": "4M", "filename": "x:y\\:z", "nrfiles": "9", "runtime": "300")", 8, 3280,
+               false},
+           Run{R"("size": "8M", "nrfiles": "4", "runtime": "300")", 8, 3280, false},
            Run{R"("size": "1G", "verify": "crc32c", "runtime": "300")", 2048, 3280, false},
            Run{R"("size": "1024MB", "runtime": "300")", 1024, 3280, false},
            Run{R"("size": "0.001T", "runtime": "300")", 1024, 3280, false},

@@ -33,6 +33,13 @@ std::string firstError(const ImportedFile& file) {
   return "";
 }
 
+/// Without an id where the file has no such case.
+ImportedCase caseOf(const ImportedFile& file, const std::string& id) {
+  for (const ImportedCase& one : file.cases)
+    if (one.id == id) return one;
+  return {};
+}
+
 TEST(ImportGpuFryer, RatesAreThoseOfMustersStressTest) {
   const ImportedFile file = imported(gpuFryer());
   EXPECT_EQ(file.format, "gpu-fryer");
@@ -110,6 +117,58 @@ TEST(ImportSuperBench, ValuesOfKnownBenchmarksAreMusters) {
   EXPECT_EQ(valuesOf(file, "collective.bus_bandwidth").at(0).labels,
             (Labels{{"op", "all_reduce"}, {"bytes", "8589934592"}}));
   EXPECT_THAT(file.notes, Contains("node1: 1 values have no metric of Muster's"));
+  EXPECT_EQ(caseOf(file, "gemm-flops").labels, (Labels{{"size", "unknown"}}));
+  EXPECT_EQ(caseOf(file, "nccl-bw:nvlink").labels, (Labels{{"nodes", "unknown"}, {"ranks", "unknown"}}));
+}
+
+/// Benchmarks that Muster has no metric for are in the log; what failed of them is in the result.
+TEST(ImportSuperBench, BenchmarksWithoutAMetricAreNotesUnlessTheyFailed) {
+  const ImportedFile good =
+      imported(superBench("n", "1", "0", R"(, "bert_models/large/return_code:0": 0, "a/b:0": 1)"));
+  for (const char* id : {"kernel-launch", "bert_models/large", "a"}) EXPECT_EQ(caseOf(good, id).id, "") << id;
+  EXPECT_THAT(good.notes,
+              Contains("n: Muster has no metric for a (no return code), bert_models/large (return "
+                       "code 0 of 1 ranks), kernel-launch (return code 0 of 1 ranks)"));
+  const auto failed = [](const std::string& id, const std::string& more) {
+    const ImportedFile file = imported(superBench("n", "1", "0", more));
+    EXPECT_EQ(file.verdict, ToolVerdict::kFailed) << more;
+    return caseOf(file, id).error;
+  };
+  EXPECT_EQ(failed("ib-loopback", R"(, "ib-loopback/return_code:0": 0, "ib-loopback/return_code:1": 9)"),
+            "its return code is 9");
+  EXPECT_EQ(failed("bert_models/large", R"(, "bert_models/large/return_code:0": 3)"), "its return code is 3");
+  EXPECT_EQ(failed("x", R"(, "x/0/return_code:0": 4, "x/1/return_code:0": 0)"), "its return code is 4");
+  const auto errorOf = [](const std::string& id, const std::string& more) {
+    return caseOf(imported(superBench("n", "1", "0", more)), id).error;
+  };
+  EXPECT_EQ(errorOf("x", R"(, "x/return_code:0": 0, "x/return_code:2": 0)"),
+            "it has a return code of rank 2, but of 2 ranks in all");
+  EXPECT_THAT(errorOf("x", R"(, "x/return_code:0": 0, "x/time:0": null)"), HasSubstr("is null, no number"));
+  EXPECT_EQ(errorOf("mem-bw:far", R"(, "mem-bw:far/return_code:0": 0)"), "n has no value of it");
+}
+
+/// `run_count: 2`: a rate of the second run says nothing of the first.
+TEST(ImportSuperBench, EachRunIsACase) {
+  const std::string runs = changed(
+      superBench("n",
+                 R"(650000, "gemm-flops/1/bf16_tc_flops:0": 655001, "gemm-flops/1/bf16_tc_flops:1": 210000)"),
+      R"("gemm-flops/bf16_tc_flops:0": 655000, "gemm-flops/bf16)",
+      R"("gemm-flops/0/bf16_tc_flops:0": 655000, "gemm-flops/0/bf16)");
+  const ImportedFile file = imported(runs);
+  EXPECT_EQ(firstError(file), "");
+  EXPECT_EQ(caseOf(file, "gemm-flops").id, "");
+  const auto rates = valuesOf(file, "compute.gemm_throughput");
+  ASSERT_EQ(rates.size(), 4u);
+  EXPECT_EQ(rates[0].caseId, "gemm-flops/0");
+  EXPECT_EQ(rates[3].caseId, "gemm-flops/1");
+  EXPECT_EQ(rates[3].device, "gpu1");
+  EXPECT_THAT(rates[3].samples, ElementsAre(210000e9));
+  EXPECT_EQ(firstError(imported(changed(runs, R"("gemm-flops/1/bf16_tc_flops:0": 655001, )", ""))),
+            "gemm-flops/1: bf16_tc_flops has a value on 1 of 2 GPUs");
+  EXPECT_EQ(firstError(imported(runs + superBench("b"))), "n/gemm-flops: n has no value of it");
+  const ImportedFile failed = imported(changed(runs, R"(flops/return_code": 0)", R"(flops/return_code": 5)"));
+  for (const char* id : {"gemm-flops/0", "gemm-flops/1"})
+    EXPECT_EQ(caseOf(failed, id).error, "its return code is 5");
 }
 
 TEST(ImportSuperBench, NodesAreCasesOfTheirOwn) {
