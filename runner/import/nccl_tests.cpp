@@ -132,6 +132,9 @@ struct CaseKey {
   auto operator<=>(const CaseKey&) const = default;
 };
 
+constexpr const char* kCpuTime =
+    "its times are those of the CPU, from which no rate can be checked: run it without -C 1";
+
 Error refuseRow(const Source& source, const Row& row, const std::string& problem) {
   return row.line > 0 ? source.refuse(row.line, problem) : source.refuse(row.place, problem);
 }
@@ -154,8 +157,12 @@ Status numberCycles(const Source& source, Table& table) {
   }
   for (const auto& [key, count] : rows)
     if (count % sizes.size() != 0)
-      return source.refuse("", fmt::format("it holds {} rows; {} sizes were asked for: rows are missing",
-                                           count, sizes.size()));
+      return source.refuse(
+          "",
+          fmt::format("it holds {} rows; {} sizes were asked for: rows are missing{}", count, sizes.size(),
+                      source.json ? " (if memory did not suffice for the largest ones, this file does "
+                                    "not tell so: ask for less with -e)"
+                                  : ""));
   return {};
 }
 
@@ -351,13 +358,19 @@ Status readRow(const Source& source, std::string_view line, size_t number, Table
   return {};
 }
 
-/// "#  Rank  0 Group  0 Pid   123 on   node1 device  0 [0000:19:00] NVIDIA H100 80GB HBM3"
+/// "#  Rank  0 Group  0 Pid   123 on   node1 device  0 [0000:19:00] NVIDIA H100 80GB HBM3". Of several groups
+/// (NCCL_TESTS_SPLIT) the table is that of group 0.
 Status readRank(const Source& source, std::string_view line, size_t number, Table& table) {
   const auto words = wordsOf(line);
   const auto on = std::find(words.begin(), words.end(), "on");
   const size_t bracket = line.find("] "), address = line.find('[');
   if (on == words.end() || on + 1 == words.end() || bracket == std::string_view::npos || address > bracket)
     return source.refuse(number, "a line about a rank without its host and device: " + printable(line, 160));
+  const auto group = std::find(words.begin(), words.end(), "Group");
+  const auto inGroup = group < on ? wholeNumber(group[1]) : std::optional<uint64_t>(0);
+  if (!inGroup)
+    return source.refuse(number, "a line about a rank whose group is no number: " + printable(line, 160));
+  if (*inGroup != 0) return {};
   if (++table.ranks > kMostRanks) return {};  // refused later
   if (!table.places.emplace(on[1], line.substr(address, bracket - address)).second)
     return source.refuse(
@@ -406,6 +419,14 @@ Status readComment(const Source& source, std::string_view line, size_t number, T
     table.version = std::string(version.substr(0, version.find(' ')));
     table.library = libraryText(wholeNumber(behind(line, "nccl-library=")).value_or(0));
   }
+  if (const auto most = behind(line, "# Reducing maxBytes to "); !most.empty() && table.rows.empty()) {
+    const auto bytes = wholeNumber(wordsOf(most).front());
+    if (!bytes) return source.refuse(number, "a size that cannot be read: " + printable(line, 160));
+    table.most = std::min(table.most, *bytes);
+    table.fewest = std::min(table.fewest, table.most);
+  }
+  if (const auto words = wordsOf(line); words.size() > 6 && words[1] == "size" && words[6] == "cputime")
+    return source.refuse(number, kCpuTime);
   if (const auto error = behind(line, "# error: "); !error.empty()) addNote(table.errors, std::string(error));
   if (line.starts_with("# Out of bounds values")) {
     table.bounds = std::string(behind(line, ":"));
@@ -463,7 +484,8 @@ Status readHalf(const Json& row, const char* key, const std::string& path, Half&
   if (!row.contains(key) || row[key].is_null()) return {};
   JsonReader r(row[key], path + "." + key);
   half.measured = true;
-  r.read(r.has("cpu_time") ? "cpu_time" : "time", half.micros);
+  if (r.has("cpu_time")) return Error{ErrorCode::kUsage, kCpuTime, path + "." + key};
+  r.read("time", half.micros);
   r.read("alg_bw", half.algorithm);
   r.read("bus_bw", half.bus);
   double wrong = 0;
@@ -493,10 +515,13 @@ Status readConfig(const Json& config, Table& table) {
   r.each("devices", [&](const Json& item, const std::string& path) -> Status {
     JsonReader device(item, path);
     std::string host, address, name;
+    uint64_t group = 0;
+    device.optional("group", group);
     device.optional("hostname", host);
     device.optional("device_hex", address);
     device.optional("device_info", name);
     MUSTER_CHECK_OK(device.status());
+    if (group != 0) return {};
     if (++processes > kMostRanks)
       return {};  // refused later; the tool lists the first device of each process
     if (!address.empty() && !table.places.emplace(host, address).second)
@@ -512,28 +537,39 @@ Status readConfig(const Json& config, Table& table) {
   return {};
 }
 
+/// nccl-tests writes "true" and "false"; nothing where it is neither.
+std::optional<bool> truthOf(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value == "true" || value == "false") return value == "true";
+  return std::nullopt;
+}
+
 Status readOwnVerdict(const Json& json, Table& table) {
   JsonReader r(json, "");
   if (const Json* bounds = r.object("out_of_bounds")) {
     JsonReader part(*bounds, "out_of_bounds");
     uint64_t count = 0;
-    bool okay = false;
     part.read("count", count);
-    part.read("okay", okay);
     MUSTER_CHECK_OK(part.status());
-    table.boundsFailed = !okay || count > 0;
-    table.bounds = fmt::format("{} {}", count, okay ? "OK" : "FAILED");
+    const auto okay = truthOf(bounds->contains("okay") ? (*bounds)["okay"] : Json());
+    if (!okay) return Error{ErrorCode::kUsage, "is neither \"true\" nor \"false\"", "out_of_bounds.okay"};
+    table.boundsFailed = !*okay || count > 0;
+    table.bounds = fmt::format("{} {}", count, *okay ? "OK" : "FAILED");
   }
   if (const Json* average = r.object("average_bus_bandwidth")) {
     JsonReader part(*average, "average_bus_bandwidth");
     double bandwidth = 0;
     part.read("bandwidth", bandwidth);
     MUSTER_CHECK_OK(part.status());
-    const Json& okay = average->contains("okay") ? (*average)["okay"] : Json("unchecked");
+    const Json said = average->contains("okay") ? (*average)["okay"] : Json("unchecked");
+    const auto okay = truthOf(said);
     if (!std::isfinite(bandwidth))
       return Error{ErrorCode::kUsage, "is no finite number", "average_bus_bandwidth.bandwidth"};
-    table.averageChecked = okay.is_boolean();
-    table.averageFailed = okay.is_boolean() && !okay.get<bool>();
+    if (!okay && said != "unchecked")
+      return Error{ErrorCode::kUsage, "is neither \"true\", \"false\" nor \"unchecked\"",
+                   "average_bus_bandwidth.okay"};
+    table.averageChecked = okay.has_value();
+    table.averageFailed = okay == false;
     table.average = fmt::format("{:g} {}", bandwidth,
                                 !table.averageChecked ? "unchecked"
                                 : table.averageFailed ? "FAILED"

@@ -60,11 +60,11 @@ struct NcclTable {
 /// The JSON of nccl-tests' -J with one row; `half` replaces the values out of place.
 inline std::string ncclJson(
     const std::string& half = R"({"time": 10.0, "alg_bw": 104.8576, "bus_bw": 183.5008, "nwrong": 0})",
-    const std::string& okay = "true", const std::string& more = "") {
+    const std::string& okay = "\"true\"", const std::string& more = "") {
   return R"({"version": 3, "args": ["./build/all_reduce_perf", "-g", "8"], "nccl_version": 22809,
  "config": {"nthreads": 1, "ngpus": 8, "minimum_bytes": 1048576, "maximum_bytes": 1048576, "step_factor": 2,
             "validation": 1, "devices": [{"rank": 0, "hostname": "node1", "device_info": "NVIDIA H100 80GB HBM3"}]},
- "results": [{"size": 1048576, "count": 262144, "type": "float", "redop": "sum", "root": "-1",
+ "results": [{"size": 1048576, "count": 262144, "type": "float", "redop": "sum", "root": "    -1",
               "out_of_place": )" +
          half + R"(, "in_place": null}],
  "out_of_bounds": {"count": 0, "okay": )" +
