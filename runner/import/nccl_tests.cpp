@@ -43,6 +43,7 @@ struct Table {
   std::string version;
   std::string library;
   uint64_t ranks = 0;
+  std::optional<uint64_t> group;       ///< of the first rank, whose process prints the table
   uint64_t fewest = 0, most = 0;       ///< sizes asked for
   uint64_t factor = 0, stepBytes = 0;  ///< from one to the next; factor 0: by adding bytes
   std::vector<std::string> hosts, devices, errors;
@@ -358,8 +359,13 @@ Status readRow(const Source& source, std::string_view line, size_t number, Table
   return {};
 }
 
-/// "#  Rank  0 Group  0 Pid   123 on   node1 device  0 [0000:19:00] NVIDIA H100 80GB HBM3". Of several groups
-/// (NCCL_TESTS_SPLIT) the table is that of group 0.
+/// Of several groups (NCCL_TESTS_SPLIT) the table is that of the first rank, which is not always group 0.
+bool takesPart(Table& table, uint64_t group) {
+  if (!table.group) table.group = group;
+  return group == *table.group;
+}
+
+/// "#  Rank  0 Group  0 Pid   123 on   node1 device  0 [0000:19:00] NVIDIA H100 80GB HBM3"
 Status readRank(const Source& source, std::string_view line, size_t number, Table& table) {
   const auto words = wordsOf(line);
   const auto on = std::find(words.begin(), words.end(), "on");
@@ -370,7 +376,7 @@ Status readRank(const Source& source, std::string_view line, size_t number, Tabl
   const auto inGroup = group < on ? wholeNumber(group[1]) : std::optional<uint64_t>(0);
   if (!inGroup)
     return source.refuse(number, "a line about a rank whose group is no number: " + printable(line, 160));
-  if (*inGroup != 0) return {};
+  if (!takesPart(table, *inGroup)) return {};
   if (++table.ranks > kMostRanks) return {};  // refused later
   if (!table.places.emplace(on[1], line.substr(address, bracket - address)).second)
     return source.refuse(
@@ -521,7 +527,7 @@ Status readConfig(const Json& config, Table& table) {
     device.optional("device_hex", address);
     device.optional("device_info", name);
     MUSTER_CHECK_OK(device.status());
-    if (group != 0) return {};
+    if (!takesPart(table, group)) return {};
     if (++processes > kMostRanks)
       return {};  // refused later; the tool lists the first device of each process
     if (!address.empty() && !table.places.emplace(host, address).second)
@@ -592,8 +598,8 @@ Status readDocument(const Json& json, Table& table) {
     one.read("size", row.bytes);
     one.read("type", row.type);
     one.read("redop", row.redop);
-    if (one.has("root"))
-      row.root = item["root"].is_string() ? item["root"].get<std::string>() : dumpJson(item["root"]);
+    if (one.has("root"))  // text with spaces before it
+      row.root = trim(item["root"].is_string() ? item["root"].get<std::string>() : dumpJson(item["root"]));
     MUSTER_CHECK_OK(one.status());
     MUSTER_CHECK_OK(readHalf(item, "out_of_place", row.place, row.halves[0]));
     MUSTER_CHECK_OK(readHalf(item, "in_place", row.place, row.halves[1]));

@@ -107,6 +107,16 @@ TEST(ImportNccl, EachRootIsACaseOfItsOwn) {
     EXPECT_THAT(value.samples, ElementsAre(value.caseId == file.cases[1].id ? 105e9 : 525e9));
 }
 
+/// The JSON pads a root to six characters.
+TEST(ImportNccl, TheJsonNamesARootAsTheTableDoes) {
+  const std::string row =
+      R"({"size": 1048576, "count": 262144, "type": "float", "redop": "sum", "root": "     1",
+  "out_of_place": {"time": 10.0, "alg_bw": 104.8576, "bus_bw": 183.5008, "nwrong": 0}, "in_place": null}, )";
+  const ImportedFile file = imported(changed(ncclJson(), "\"results\": [", "\"results\": [" + row));
+  ASSERT_EQ(file.cases.size(), 2u);
+  EXPECT_EQ(file.cases[1].id, "all_reduce[dtype=f32,reduction=sum,root=1]");
+}
+
 TEST(ImportNccl, TwoRanksOnOneDeviceAreRefused) {
   EXPECT_THAT(refusal(changed(NcclTable().text(), "[0000:11:00]", "[0000:10:00]")),
               HasSubstr("two ranks have one device, [0000:10:00] on node1"));
@@ -314,7 +324,7 @@ TEST(ImportNccl, ALargestSizeThatWasReducedIsTheOneAskedFor) {
   EXPECT_THAT(refusal(json), HasSubstr("this file does not tell so: ask for less with -e"));
 }
 
-/// NCCL_TESTS_SPLIT: the table is that of group 0.
+/// NCCL_TESTS_SPLIT: the table is that of the first rank's group.
 TEST(ImportNccl, RanksOfOtherGroupsTakeNoPartInTheTable) {
   const auto split = [](std::string text) {
     for (int i = 1; i < 16; i += 2)
@@ -327,11 +337,20 @@ TEST(ImportNccl, RanksOfOtherGroupsTakeNoPartInTheTable) {
   std::string text = split(whole.head());
   for (const long size : {1, 2, 4}) text += NcclTable().row(size << 20);
   EXPECT_EQ(imported(text + whole.foot()).ranks, 8);
+  std::string seventh = text;  // "OR 0x7": group 0 is not there
+  for (int i = 0; i < 16; i += 2)
+    seventh =
+        changed(seventh, fmt::format("#  Rank {:2} Group  0", i), fmt::format("#  Rank {:2} Group  7", i));
+  EXPECT_EQ(imported(seventh + whole.foot()).ranks, 8);
   EXPECT_THAT(refusal(changed(NcclTable().text(), "Group  0", "Group  x")), HasSubstr("group is no number"));
   const std::string other = R"({"rank": 1, "group": 1, "hostname": "node2", "device_info": "H100"})";
-  const ImportedFile json = imported(changed(ncclJson(), "\"devices\": [", "\"devices\": [" + other + ", "));
-  EXPECT_EQ(json.ranks, 8);
-  EXPECT_THAT(json.hosts, ElementsAre("node1"));
+  for (const char* group : {"0", "7"}) {
+    const std::string first = std::string("{\"group\": ") + group + ", \"rank\": 0,";
+    const ImportedFile json =
+        imported(changed(changed(ncclJson(), "{\"rank\": 0,", first), "HBM3\"}]", "HBM3\"}, " + other + "]"));
+    EXPECT_EQ(json.ranks, 8);
+    EXPECT_THAT(json.hosts, ElementsAre("node1"));
+  }
 }
 
 TEST(ImportNccl, TimesOfTheCpuAreNoTimesOfACollective) {
