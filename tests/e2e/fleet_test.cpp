@@ -108,6 +108,28 @@ TEST_F(Fleet, RejectsASickNodeAndNamesItsDevice) {
   EXPECT_TRUE(device) << written["suspects"].dump(1);
 }
 
+/// What a plan allows is no finding: the GPU was slow once, and its stage passed at the second attempt.
+TEST_F(Fleet, AcceptsAFlakyStageWhereThePlanAllowsIt) {
+  folder_.write("healthy.toml", readWhole(scenario("h100x8-healthy")));
+  const auto slow = folder_.write(
+      "slow.toml",
+      "schema = 1\nname = \"slow-once\"\ninclude = [\"healthy.toml\"]\n[[fault]]\nkind = \"slow\"\n"
+      "node = 0\ndevice = 3\nfactor = 0.5\nuntil = \"5s\"\n");
+  for (const bool isAllowed : {false, true}) {
+    const auto flaky = folder_.write(
+        "flaky.toml", std::string("schema = 1\nname = \"flaky\"\n[[stage]]\nname = \"gemm\"\n"
+                                  "test = \"compute.gemm\"\nparams = { size = 8192, dtype = \"bf16\" }\n"
+                                  "attempts = 3\n") +
+                          (isAllowed ? "allow_flaky = true\n" : ""));
+    std::filesystem::remove_all(run());
+    const auto ran = runMuster(
+        {"run", flaky.string(), "--simulate", slow.string(), "--nodes", "2", "--out", run().string()});
+    ASSERT_EQ(ran.exitCode, isAllowed ? 0 : 1) << ran.out << ran.err;
+    const auto result = fleet("sim-node-[0000-0001]\n");
+    EXPECT_EQ(result.exitCode, isAllowed ? 0 : 1) << result.out << result.err;
+  }
+}
+
 TEST_F(Fleet, QuarantinesATruncatedRecordAndJudgesTheRest) {
   const std::string whole = readWhole(run() / "sim-node-0001/record.json");
   folder_.write("run/sim-node-0001/record.json", whole.substr(0, whole.size() / 2));

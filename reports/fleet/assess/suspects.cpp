@@ -43,7 +43,8 @@ bool isCommon(size_t hits, size_t n, size_t outside, size_t outsideSize) {
 }
 
 bool isFailure(const DeviationSummary& d) {
-  return d.outcome == Outcome::kFail || d.outcome == Outcome::kFlaky || d.outcome == Outcome::kError;
+  return d.outcome == Outcome::kFail || (d.outcome == Outcome::kFlaky && d.blocks) ||
+         d.outcome == Outcome::kError;
 }
 
 /// A failure that its record holds against a part of its own node: nothing else caused it.

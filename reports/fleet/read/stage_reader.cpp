@@ -110,6 +110,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   dom::array expectations = nothing<dom::array>();
   const dom::object evidence = fields.object("evidence");
   accepted_ = accepted;
+  if (evidence.at_key("allow_flaky").get(allowsFlaky_) != simdjson::SUCCESS) allowsFlaky_ = false;
   readExpectations(evidence);
   readMeasurements(fields.array("measurements"), accepted);
   const std::string programs = join({programs_.begin(), programs_.end()}, ", ");
@@ -134,16 +135,13 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   if (failures_.ok() && !summary.culprit.empty() && summary.accounting.of(Outcome::kError) == 0)
     failures_.fail("group.culprit",
                    "edited or truncated: a faulty component is named, but the stage has no error");
-  settleStage(evidence, summary);
+  settleStage(summary);
   node_->stages.push_back(std::move(summary));
 }
 
-void StageReader::settleStage(const dom::object& evidence, StageSummary& summary) {
+void StageReader::settleStage(StageSummary& summary) {
   if (!failures_.ok()) return;
-  bool allowed = false;
-  if (summary.accounting.of(Outcome::kFlaky) > 0 &&
-      (evidence.at_key("allow_flaky").get(allowed) != simdjson::SUCCESS || !allowed))
-    flakyAllowed_ = false;
+  if (summary.accounting.of(Outcome::kFlaky) > 0 && !allowsFlaky_) flakyAllowed_ = false;
   if (!waivers_.concernsStage()) return;
   summary.outcome = Outcome::kPass;
   for (int i = kOutcomeCount - 1; i >= 0; --i)

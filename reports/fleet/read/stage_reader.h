@@ -116,7 +116,7 @@ class StageReader {
   };
 
   /// Outcome of the stage, which a waiver may have changed.
-  void settleStage(const dom::object& evidence, StageSummary& summary);
+  void settleStage(StageSummary& summary);
   void readLimits(const dom::object& stage, const dom::array* expectations, StageSummary& summary);
   void readGroup(const dom::object& stage, StageSummary& summary);
   void readRanks(const dom::array& ranks, StageSummary& summary);
@@ -208,7 +208,8 @@ class StageReader {
   std::string scratchKey_;
   bool spreads_ = false;
   std::set<std::pair<std::string, std::string>> ownWaivers_;  ///< stage (empty: every one) and metric
-  bool flakyAllowed_ = true;
+  bool flakyAllowed_ = true;                                  ///< by all stages
+  bool allowsFlaky_ = false;                                  ///< this stage does
   size_t measurements_ = 0;
   size_t verdicts_ = 0;
   size_t samples_ = 0;

@@ -239,7 +239,8 @@ void StageReader::addDeviation(const ColumnarReader& verdict, const dom::element
     deviation.limitSource = bounded(textOr(object, "source"), kLineBytes);
   }
   deviation.remedy = bounded(remedy, kLineBytes);
-  deviation.blocks = outcome != Outcome::kWarn && outcome != Outcome::kWaived;
+  deviation.blocks = outcome != Outcome::kWarn && outcome != Outcome::kWaived &&
+                     (outcome != Outcome::kFlaky || !allowsFlaky_);
   if (deviation.blocks) findCause(verdict, deviation);
   auto& all = node_->deviations;
   const auto same = std::find_if(all.begin(), all.end(), [&](const DeviationSummary& d) {
