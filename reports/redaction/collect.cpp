@@ -94,7 +94,7 @@ void Redaction::collectTexts(const Json& value, const std::string& key) {
 void Redaction::addHost(const std::string& host) {
   const bool letters = std::any_of(host.begin(), host.end(),
                                    [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
-  if (!letters || devices_.count(host) > 0 || host == "localhost") return;
+  if (!letters || devices_.count(host) > 0 || host == "localhost" || host == "none") return;
   add(Secret::kHost, host);
   if (const size_t dot = host.find('.'); dot != std::string::npos) addHost(host.substr(0, dot));
 }

@@ -98,7 +98,9 @@ int confine(int pipe, const ChildLimits& limits, pid_t parent) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const auto seconds = static_cast<rlim_t>(limits.cpuSeconds);
-  bound(RLIMIT_CPU, seconds, seconds + 1);
+  rlimit cpu{};
+  if (getrlimit(RLIMIT_CPU, &cpu) != 0) _exit(kExitWorkFailed);
+  bound(RLIMIT_CPU, std::min(seconds, cpu.rlim_cur), std::min(seconds + 1, cpu.rlim_max));
   bound(RLIMIT_CORE, 0, 0);
   bound(RLIMIT_FSIZE, 0, 0);
   boundMemory(limits.process);

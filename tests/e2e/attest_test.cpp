@@ -364,6 +364,9 @@ TEST_F(Attest, RefutesNoHealthyKindOfRun) {
     EXPECT_EQ(result.exitCode == 2 || result.exitCode > 3, false) << name << "\n" << result.err;
     EXPECT_THAT(result.out, Not(HasSubstr("REFUTED"))) << name;
   }
+  ASSERT_EQ(sign(made("resumed")).exitCode, 0);
+  const auto resumed = verify(made("resumed"), byKey());
+  EXPECT_EQ(resumed.exitCode, 0) << resumed.out;
 }
 
 TEST_F(Attest, RefutesReportsWithoutTheirRecord) {

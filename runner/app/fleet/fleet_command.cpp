@@ -191,10 +191,11 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
 
 /// The profiles that records hold, read once each. They share one budget, so those of most nodes come first.
 void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
-  std::map<std::string, size_t> nodesOf;
+  std::map<std::string, std::set<std::string>> nodesOf;
   for (const fleet::NodeSummary& node : records.nodes)
-    if (!node.profileSha256.empty()) ++nodesOf[node.profileSha256];
-  std::vector<std::pair<std::string, size_t>> digests(nodesOf.begin(), nodesOf.end());
+    if (!node.profileSha256.empty()) nodesOf[node.profileSha256].insert(node.node);
+  std::vector<std::pair<std::string, size_t>> digests;
+  for (const auto& [sha256, nodes] : nodesOf) digests.emplace_back(sha256, nodes.size());
   std::stable_sort(digests.begin(), digests.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   ExpectationBudget budget;

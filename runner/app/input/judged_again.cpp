@@ -155,14 +155,16 @@ Status usePeaksOf(const Profile& profile, const Record& record, JudgeContext& co
   return {};
 }
 
-/// kTimeout once the Lua of all records of a command has used up `call`.
-Status checkLeft(const PredicateTime& call) {
-  if (call.left > 0) return {};
+/// Takes from `call` what the Lua of a record used of `given`. kTimeout where it was given less than it
+/// needs because other records used up what all have.
+Status charge(double given, const PredicateTime& time, PredicateTime& call) {
+  call.left -= std::max(0.0, given - time.left - PredicateTime::kOfRecord);
+  if (time.left > 0 || given >= PredicateTime::kOfReader) return {};
   return Error{
       ErrorCode::kTimeout,
-      fmt::format("not evaluated: Lua in the records of one command has {:.0f} s of CPU time in all, "
-                  "and they are used up; give fewer records at once, or this one alone",
-                  PredicateTime::kOfCall),
+      fmt::format("not evaluated: its Lua takes more than {:.0f} s of CPU time, and the {:.0f} s that "
+                  "all records of one command have beyond that are used up; give it alone",
+                  PredicateTime::kOfRecord, PredicateTime::kOfCall),
       ""};
 }
 
@@ -193,7 +195,8 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   Accounting accounting;
   MUSTER_TRY(const Waivers waivers, waiversInForce(record, options.waivers));
   const WaivedNode node = waivedNode(record);
-  const double given = std::min(PredicateTime::kOfReader, call.left);
+  const double given =
+      std::min(PredicateTime::kOfReader, std::max(call.left, 0.0) + PredicateTime::kOfRecord);
   PredicateTime time{given};
   const size_t devices = record.inventory.value("devices", Json::array()).size();
   size_t bytes = 0;
@@ -210,8 +213,7 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
                                kMostVerdictBytes >> 20),
                    stage.name};
   }
-  call.left -= given - time.left;
-  if (time.isAsked) MUSTER_CHECK_OK(checkLeft(call));
+  MUSTER_CHECK_OK(charge(given, time, call));
   if (auto unmatched = settleWaivers(record, waivers)) {
     addTo(accounting, unmatched->accounting);
     record.stages.push_back(std::move(unmatched->record));

@@ -38,7 +38,7 @@ Result<Record> recordAt(const RecordFile& file);
 Result<std::string> unsoundness(const Record& record, PredicateTime& call);
 
 /// A record as recordAt() reads it, once nothing contradicts it: else kUsage. It is checked in a child
-/// process with limits; kTimeout where the record takes more, or where `call` is used up, also by its plan.
+/// process with limits; kTimeout where the record takes more, or where its Lua does once `call` is used up.
 /// The calling process must have one thread.
 Result<Record> soundRecordAt(const RecordFile& file, PredicateTime& call);
 /// The same of the one record that a command reads.
@@ -46,9 +46,9 @@ Result<Record> soundRecordAt(const RecordFile& file);
 
 /// kTimeout where that check takes more than its limits, whatever it finds.
 Status checkCost(const RecordFile& file);
-/// Runs such a check. Its limits are by far more than a run's own record takes; what it takes beyond that is
-/// taken from `call`.
-ChildEnd checkInChild(PredicateTime& call, const std::function<std::string()>& work);
+/// Runs such a check, which itself has `cpuSeconds`: the largest record of a run takes half of that. What it
+/// takes beyond is that of its Lua, and charged to `call`, whatever its end.
+ChildEnd checkInChild(PredicateTime& call, const std::function<std::string()>& work, int cpuSeconds = 30);
 
 /// kUsage where the file at `path` was another one when its digest was `sha256`.
 Status checkUnchanged(const Record& record, const std::string& sha256, const std::filesystem::path& path);

@@ -56,7 +56,8 @@ struct NodeConfig {
 struct PredicateTime {
   static constexpr double kOfRun = 20;     ///< CPU seconds
   static constexpr double kOfReader = 60;  ///< CPU seconds
-  static constexpr double kOfCall = 300;   ///< CPU seconds; of all records that one call judges again
+  static constexpr double kOfCall = 300;   ///< CPU seconds; of all records that one call judges again, beyond
+  static constexpr double kOfRecord = 2;   ///< what each has, so that none is refused for what others took
   double left = kOfRun;
   bool isAsked = false;  ///< there was a predicate to evaluate
 };
