@@ -159,7 +159,7 @@ TEST(Slots, ManyPartsOfTwoKindsAreNotHeldAgainstEachOther) {
 
   Story few;  // samples to see a drop
   for (int rank = 0; rank < 20'000; ++rank) few.ends(rank).measures(rank, throughput({7e14}), 1, "gemm");
-  limits(few, 900, builtIn);
+  limits(few, 300, builtIn);
 
   Story texts;
   texts.ends(0);
