@@ -87,6 +87,14 @@ class OnednnMultiplier : public Multiplier {
   int threads_;
 };
 
+/// Without VNNI, oneDNN adds products of bytes in 16 bits, in which they saturate: a sound processor would
+/// seem to compute wrongly.
+bool isExactInI8() {
+  using dnnl::cpu_isa;
+  const cpu_isa isa = dnnl::get_effective_cpu_isa();
+  return isa != cpu_isa::sse41 && isa != cpu_isa::avx && isa != cpu_isa::avx2 && isa != cpu_isa::avx512_core;
+}
+
 Error noKernel(Dtype dtype, const std::string& reason) {
   return {
       ErrorCode::kUnsupported,
@@ -98,6 +106,7 @@ Error noKernel(Dtype dtype, const std::string& reason) {
 
 Result<std::unique_ptr<Multiplier>> makeOnednn(const GemmSpec& spec, int threads) {
   MUSTER_TRY(Types types, typesOf(spec.dtype));
+  if (spec.dtype == Dtype::kI8 && !isExactInI8()) return noKernel(spec.dtype, "it has no VNNI");
   omp_set_num_threads(threads);
   try {
     auto made = std::make_unique<OnednnMultiplier>(spec, types, threads);
