@@ -195,6 +195,12 @@ TEST_F(PlantedFault, IsFoundByTheReference) {
 }
 
 TEST_F(PlantedFault, IsFoundInIntegersToTheLastBit) {
+  if (ops_->gemmAlgorithms(Dtype::kI8).empty()) {  // nothing computes them exactly here
+    const auto refused = ops_->gemm({40, 30, 50, Dtype::kI8, "onednn"});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().text().find("it has no VNNI"), std::string::npos) << refused.error().text();
+    return;
+  }
   prepare(Dtype::kI8);
   ASSERT_TRUE(gemm_->run().ok());
   flip(2, 4 * 77, 0);
