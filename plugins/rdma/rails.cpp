@@ -93,7 +93,12 @@ Status compareRails(const Site& site, const std::string& caseName, size_t ports,
     ++nodesWith[count];
   }
   if (others.empty()) return {};
-  const bool isInMajority = isMajority(nodesWith[own], static_cast<size_t>(site.nodeCount));
+  bool isInMajority = isMajority(nodesWith[own], static_cast<size_t>(site.nodeCount));
+  for (const auto& [count, nodes] : nodesWith) {  // one that has more is well
+    size_t number = 0;
+    const auto read = std::from_chars(count.data(), count.data() + count.size(), number);
+    isInMajority = isInMajority && read.ec == std::errc{} && number <= ports;
+  }
   return Error{
       isInMajority ? ErrorCode::kPeer : ErrorCode::kNotFound,
       fmt::format("this node (rank {}) has {} RDMA ports in use, but {}; the rails of a cluster must match: "

@@ -49,7 +49,7 @@ class StoreMeeting : public RdmaMeeting {
 };
 
 /// Writes what this node has and reads what each other one has; an error names the nodes whose number of
-/// ports differs. kPeer where most nodes have as many as this one.
+/// ports differs. kPeer where most nodes have as many as this one, and none has more.
 Status compareRails(const Site& site, const std::string& caseName, size_t ports, double timeout);
 
 /// The IPv4 address of a network interface, or this host's name where `interface` is empty.

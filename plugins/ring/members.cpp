@@ -135,7 +135,7 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
   return seats;
 }
 
-/// kPeer to those who have what most nodes have: another node is at fault.
+/// kPeer to those who have what most nodes have, where another has fewer: that one is at fault.
 Status checkRails(const Members& members) {
   std::map<size_t, size_t> nodesWith;  // by number of ranks
   for (const auto& ranks : members.ranks) ++nodesWith[ranks.size()];
@@ -144,7 +144,7 @@ Status checkRails(const Members& members) {
         return std::pair(a.second, a.first) < std::pair(b.second, b.first);
       });
   const bool isInMajority = members.ranks[static_cast<size_t>(members.own)].size() == rails &&
-                            isMajority(nodes, members.ranks.size());
+                            isMajority(nodes, members.ranks.size()) && nodesWith.rbegin()->first == rails;
   for (size_t i = 0; i < members.ranks.size(); ++i)
     if (members.ranks[i].size() != rails)
       return Error{isInMajority ? ErrorCode::kPeer : ErrorCode::kUsage,

@@ -43,7 +43,7 @@ struct Table {
   std::string version;
   std::string library;
   uint64_t ranks = 0;
-  std::optional<uint64_t> group;       ///< of the first rank, whose process prints the table
+  std::optional<uint64_t> group;       ///< of all ranks
   uint64_t fewest = 0, most = 0;       ///< sizes asked for
   uint64_t factor = 0, stepBytes = 0;  ///< from one to the next; factor 0: by adding bytes
   std::vector<std::string> hosts, devices, errors;
@@ -359,8 +359,12 @@ Status readRow(const Source& source, std::string_view line, size_t number, Table
   return {};
 }
 
-/// Of several groups (NCCL_TESTS_SPLIT) the table is that of the first rank, which is not always group 0.
-bool takesPart(Table& table, uint64_t group) {
+constexpr const char* kSplit =
+    "ranks of several groups (NCCL_TESTS_SPLIT), over all of which the tool averages its times: run it "
+    "without";
+
+/// Whether all ranks so far are of one group.
+bool isOneGroup(Table& table, uint64_t group) {
   if (!table.group) table.group = group;
   return group == *table.group;
 }
@@ -376,7 +380,7 @@ Status readRank(const Source& source, std::string_view line, size_t number, Tabl
   const auto inGroup = group < on ? wholeNumber(group[1]) : std::optional<uint64_t>(0);
   if (!inGroup)
     return source.refuse(number, "a line about a rank whose group is no number: " + printable(line, 160));
-  if (!takesPart(table, *inGroup)) return {};
+  if (!isOneGroup(table, *inGroup)) return source.refuse(number, kSplit);
   if (++table.ranks > kMostRanks) return {};  // refused later
   if (!table.places.emplace(on[1], line.substr(address, bracket - address)).second)
     return source.refuse(
@@ -527,7 +531,7 @@ Status readConfig(const Json& config, Table& table) {
     device.optional("device_hex", address);
     device.optional("device_info", name);
     MUSTER_CHECK_OK(device.status());
-    if (!takesPart(table, group)) return {};
+    if (!isOneGroup(table, group)) return Error{ErrorCode::kUsage, kSplit, path};
     if (++processes > kMostRanks)
       return {};  // refused later; the tool lists the first device of each process
     if (!address.empty() && !table.places.emplace(host, address).second)

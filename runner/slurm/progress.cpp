@@ -74,9 +74,13 @@ bool hadFailed(const RunStore& run, const std::string& name) {
     if (!line.ok()) continue;
     if (interrupted) return true;
     std::string outcome;
-    if (const Json* stage = JsonReader(*line, kJournal).object("stage"))
+    bool allowsFlaky = false;
+    if (const Json* stage = JsonReader(*line, kJournal).object("stage")) {
       JsonReader(*stage, "stage").optional("outcome", outcome);
-    if (outcome == "fail" || outcome == "flaky") return true;
+      if (const auto evidence = stage->find("evidence"); evidence != stage->end() && evidence->is_object())
+        JsonReader(*evidence, "evidence").optional("allow_flaky", allowsFlaky);
+    }
+    if (outcome == "fail" || (outcome == "flaky" && !allowsFlaky)) return true;
   }
   return false;
 }

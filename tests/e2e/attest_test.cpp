@@ -367,6 +367,11 @@ TEST_F(Attest, RefutesNoHealthyKindOfRun) {
   ASSERT_EQ(sign(made("resumed")).exitCode, 0);
   const auto resumed = verify(made("resumed"), byKey());
   EXPECT_EQ(resumed.exitCode, 0) << resumed.out;
+  const std::string hidden = copyOf("resumed");
+  edit(hidden, [](Record& record) {
+    std::erase_if(record.stages, [](const StageRecord& stage) { return stage.name == "muster:run"; });
+  });
+  EXPECT_THAT(verify(hidden).out, HasSubstr("whether the node rebooted between its starts is not what"));
 }
 
 TEST_F(Attest, RefutesReportsWithoutTheirRecord) {

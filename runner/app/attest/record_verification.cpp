@@ -17,7 +17,9 @@
 #include "runner/app/input/record_input.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/node/node_run.h"
+#include "runner/app/node/reboot_stage.h"
 #include "runner/app/node/run_folder.h"
+#include "runner/app/node/waiver_input.h"
 #include "runner/attest/envelope.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
@@ -293,8 +295,16 @@ class RunVerification {
         differs(fmt::format("stage {} ended otherwise than the record says", kept.stage.name));
       if (kept.stage.name == kInventoryStage) compareInventory(record, kept.extra, differs);
     }
+    // These two have no line. The waivers were judged again; whether the node rebooted follows from its
+    // boots.
+    const StageRecord reboot = rebootStage(journal->run.value("boot_id", ""), record.bootId).record;
+    const auto told = std::find_if(record.stages.begin(), record.stages.end(),
+                                   [&](const StageRecord& s) { return s.name == reboot.name; });
+    const bool isTold = told != record.stages.end();
+    if (isTold != (record.resumed > 0) || (isTold && dumpJson(toJson(*told)) != dumpJson(toJson(reboot))))
+      differs("whether the node rebooted between its starts is not what the record says");
     for (const StageRecord& stage : record.stages)
-      if (stage.state == StageState::kRan && !hasNoLine(stage) &&
+      if (stage.state == StageState::kRan && stage.name != kWaiverStage && stage.name != reboot.name &&
           std::none_of(journal->stages.begin(), journal->stages.end(),
                        [&](const JournalStage& kept) { return kept.stage.name == stage.name; }))
         leaveOpen(VerifyCheck::kAttempts,
@@ -307,12 +317,6 @@ class RunVerification {
                        }))
         differs(fmt::format("stage {} had failed before, and the record has no such attempt", name));
     tellAttempts(record);
-  }
-
-  /// Muster's own stages beside the inventory, such as the check for reboots of a resumed run, are made from
-  /// what the journal holds otherwise.
-  static bool hasNoLine(const StageRecord& stage) {
-    return stage.name.starts_with("muster:") && stage.name != kInventoryStage;
   }
 
   /// What the journal kept of the inventory for a run that goes on.

@@ -145,6 +145,11 @@ TEST(ImportSuperBench, BenchmarksWithoutAMetricAreNotesUnlessTheyFailed) {
             "it has a return code of rank 2, but of 2 ranks in all");
   EXPECT_THAT(errorOf("x", R"(, "x/return_code:0": 0, "x/time:0": null)"), HasSubstr("is null, no number"));
   EXPECT_EQ(errorOf("mem-bw:far", R"(, "mem-bw:far/return_code:0": 0)"), "n has no value of it");
+  EXPECT_EQ(errorOf("cublas", R"(, "cublas/return_code:0": 0, "cublas/f32_correctness:0": 0)"),
+            "Muster does not know what its f32_correctness must be");
+  const std::string rates = R"(, "nccl-bw/return_code:0": 0, "nccl-bw/allreduce_8589934592_busbw:0": 478)";
+  EXPECT_EQ(errorOf("nccl-bw", rates + R"(, "nccl-bw/allreduce_8_busbw:0": 0.0)"), "");
+  EXPECT_THAT(errorOf("nccl-bw", rates + R"(, "nccl-bw/allreduce_1048576_busbw:0": 0.0)"), HasSubstr("is 0"));
 }
 
 /// `run_count: 2`: a rate of the second run says nothing of the first.
