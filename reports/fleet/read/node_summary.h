@@ -98,10 +98,9 @@ struct DeviationSummary {
   std::string remedy;  ///< at most 300 bytes
   double margin = 0;   ///< share of the limit; negative: missed; NaN when it has no meaning
   Cause cause = Cause::kOwn;
-  std::string source{};  ///< see Cause; at most 300 bytes
-  uint32_t times = 1;    ///< verdicts that are this one
-  bool blocks =
-      false;  ///< without it the record could be accepted sooner: no warning, not waived, not allowed
+  std::string source{};       ///< see Cause; at most 300 bytes
+  uint32_t times = 1;         ///< verdicts that are this one
+  bool blocks = false;        ///< no warning, not waived, not flaky where that is allowed
   std::string limitSource{};  ///< where its limit comes from; at most 300 bytes
 };
 

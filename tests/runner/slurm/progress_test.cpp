@@ -97,6 +97,20 @@ TEST_F(Progress, KeepsTheFailureOfARunThatWasKilled) {
   EXPECT_EQ(nodes[3].state, NodeState::kLost) << "its last line is not whole";
 }
 
+TEST_F(Progress, RetestsANodeWhoseOnlyFailureItsPlanAllows) {
+  int job = 11;
+  for (const char* allowed : {"true", "false"}) {
+    const std::string node = allowed == std::string("true") ? "n1" : "n2";
+    put("claims/" + node, std::to_string(job++) + " 2026\n");
+    put("records/nodes/" + node + "/journal.jsonl",
+        R"({"type":"stage","stage":{"name":"a","outcome":"flaky","evidence":{"allow_flaky":)" +
+            std::string(allowed) + "}}}\n");
+  }
+  const auto nodes = read({{JobKind::kArray, "10", 0, {}, 4}}, {});
+  EXPECT_EQ(nodes[0].state, NodeState::kLost);
+  EXPECT_EQ(nodes[1].state, NodeState::kRejected);
+}
+
 TEST_F(Progress, FollowsNoLinkToAJournal) {
   const TempDir elsewhere;
   elsewhere.write("journal.jsonl", "{\"type\":\"interrupted\"}\n");
