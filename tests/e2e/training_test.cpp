@@ -34,8 +34,9 @@ TEST(Training, TwoRanksLearnToTellClothesApart) {
 model = "resnet18"
 data_mode = "fashion-mnist"
 num_classes = 10
-epochs = 1
-samples = 19200
+width = 16
+epochs = 2
+samples = 12800
 test_samples = 4000
 optimizer = "adamw"
 learning_rate = 0.001
@@ -53,7 +54,7 @@ remedy = "compare with tests/plugins/train/golden"
   const Record record = recordIn(dir.path() / "run");
   EXPECT_GE(samplesOf(record, "train.test_accuracy").at(0), 0.8);
   EXPECT_EQ(samplesOf(record, "train.diverged_ranks").at(0), 0);
-  EXPECT_EQ(samplesOf(record, "train.step_time").size(), 19200u / 64 - 20);
+  EXPECT_EQ(samplesOf(record, "train.step_time").size(), 2u * 12800 / 64 - 20);
   EXPECT_TRUE(verdictsOf(record, Outcome::kError).empty());
 }
 

@@ -7,9 +7,9 @@
 namespace muster::host {
 namespace {
 
-/// Room for a reordered weight, in whole cache lines.
+/// Room for something reordered, in whole cache lines.
 uint64_t roomFor(const memory::desc& desc) {
-  return (floatsOf(desc) + 15) / 16 * 16;
+  return desc.is_zero() ? 0 : (floatsOf(desc) + 15) / 16 * 16;
 }
 
 }  // namespace
@@ -17,7 +17,7 @@ uint64_t roomFor(const memory::desc& desc) {
 Product WeightSteps::admit(Plan& plan, const dnnl::primitive_desc& desc, const memory::desc& weights) {
   const std::string kernel = desc.impl_info_str();
   plan.kernels.insert(kernel);
-  if (kernel.starts_with("ref")) reference_ = kernel;
+  if (isReference(desc)) reference_ = kernel;
   return {dnnl::primitive(desc), weights, desc.scratchpad_desc()};
 }
 
@@ -42,6 +42,9 @@ Status WeightSteps::take(Plan& plan, const Layer& layer, const dnnl::primitive_d
     if (!(product->weights == stored_)) room_ = std::max(room_, roomFor(product->weights));
     most = std::max(most, roomFor(product->scratch));
   }
+  sourceAt_ = room_;
+  outputAt_ = sourceAt_ + roomFor(unblockedSource_);
+  room_ = outputAt_ + roomFor(unblockedOutput_);
   plan.wantScratch(room_ + most);
   return {};
 }
@@ -58,6 +61,13 @@ memory WeightSteps::weightFor(Plan& plan, const Layer& layer, const Product& pro
     parameter = plan.scratch;
   }
   return wrap(plan.engine, product.weights, parameter);
+}
+
+memory WeightSteps::unblocked(Plan& plan, const memory::desc& desc, const void* data,
+                              const memory::desc& wanted, uint64_t at) {
+  if (wanted.is_zero()) return wrap(plan.engine, desc, data);
+  backward_.push_back(reorderStep(plan.engine, desc, data, wanted, plan.scratch + at));
+  return wrap(plan.engine, wanted, plan.scratch + at);
 }
 
 void WeightSteps::bindForward(Plan& plan, const Layer& layer, const void* x, void* y) {
@@ -80,8 +90,8 @@ void WeightSteps::bindBackward(Plan& plan, const Layer& layer, const void* x, co
   const bool direct = given == stored_;
   float* stored = plan.gradient(layer.weight);
   Step weights = {gradientProduct_.primitive,
-                  {{DNNL_ARG_SRC, wrap(engine, sourceDesc, x)},
-                   {DNNL_ARG_DIFF_DST, outputGradient},
+                  {{DNNL_ARG_SRC, unblocked(plan, sourceDesc, x, unblockedSource_, sourceAt_)},
+                   {DNNL_ARG_DIFF_DST, unblocked(plan, outputDesc, dy, unblockedOutput_, outputAt_)},
                    {DNNL_ARG_DIFF_WEIGHTS, wrap(engine, given, direct ? stored : plan.scratch)},
                    {DNNL_ARG_SCRATCHPAD, scratch(plan, gradientProduct_)}}};
   if (layer.bias >= 0)

@@ -21,6 +21,11 @@ class WeightSteps {
  public:
   memory::desc sourceDesc, outputDesc;
 
+  /// Before take(): the gradient of the weight reads both in these layouts, into which they are reordered.
+  void readUnblocked(const memory::desc& source, const memory::desc& output) {
+    unblockedSource_ = source;
+    unblockedOutput_ = output;
+  }
   /// Takes oneDNN's choices; no `data` where the input wants no gradient. Gives the weight its place, asks
   /// for scratch memory. kUnsupported where bf16 has nothing but oneDNN's slow reference code.
   Status take(Plan& plan, const Layer& layer, const dnnl::primitive_desc& forward,
@@ -34,6 +39,9 @@ class WeightSteps {
   static void runAll(Engine& engine, const std::vector<Step>& steps);
   Product admit(Plan& plan, const dnnl::primitive_desc& desc, const memory::desc& weights);
   [[nodiscard]] memory scratch(const Plan& plan, const Product& product) const;
+  /// What lies at `data` as the gradient of the weight wants it; where that takes a reorder, a step is added.
+  memory unblocked(Plan& plan, const memory::desc& desc, const void* data, const memory::desc& wanted,
+                   uint64_t at);
   /// The weight as a product wants it; where that takes a reorder, a step is added.
   memory weightFor(Plan& plan, const Layer& layer, const Product& product, std::vector<Step>& steps);
 
@@ -42,9 +50,16 @@ class WeightSteps {
   bool dataIsMatmul_ = false;  ///< the gradient of the input is a plain product, with its arguments
   std::string reference_;      ///< reference code that oneDNN took
   memory::desc stored_;
-  uint64_t room_ = 0;  ///< floats at the start of scratch memory, for a reordered weight
+  memory::desc unblockedSource_, unblockedOutput_;  ///< empty: the gradient reads both as they lie
+  uint64_t sourceAt_ = 0, outputAt_ = 0;            ///< in scratch memory, behind a reordered weight
+  uint64_t room_ = 0;  ///< floats at the start of scratch memory, for what is reordered
   std::vector<Step> forward_, backward_;
 };
+
+/// Whether oneDNN has nothing but its slow general code for this.
+inline bool isReference(const dnnl::primitive_desc& desc) {
+  return std::string_view(desc.impl_info_str()).starts_with("ref");
+}
 
 /// oneDNN's description of the gradient of a weight, always f32: `make` describes it in a layout, `any`
 /// leaves the layout open. Beside an f32 weight, that one's layout is kept where it costs nothing.

@@ -34,8 +34,24 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions,
                                            ConvolutionCase{"NoPadding", 2, 1, 6, 33, 3, 1, 0},
                                            ConvolutionCase{"WideKernel", 2, 3, 11, 6, 7, 2, 3},
                                            ConvolutionCase{"Whole", 4, 2, 4, 19, 4, 1, 0},
-                                           ConvolutionCase{"OnePixel", 4, 16, 1, 32, 3, 1, 1}),
+                                           ConvolutionCase{"OnePixel", 4, 16, 1, 32, 3, 1, 1},
+                                           ConvolutionCase{"OnePixelOddChannels", 4, 7, 1, 13, 3, 1, 1},
+                                           ConvolutionCase{"FourPixels", 4, 16, 2, 32, 3, 1, 1},
+                                           ConvolutionCase{"StrideToOnePixel", 4, 16, 2, 24, 3, 2, 1}),
                          [](const auto& info) { return info.param.name; });
+
+#ifdef __x86_64__
+/// Its general code takes a hundred times as long: a step of ResNet-18 over small images took 15 s.
+TEST(SmallConvolutions, TakeNoGeneralCodeOfOneDnn) {
+  OpenNn open;
+  for (const ConvolutionCase& c : {ConvolutionCase{"OnePixel", 4, 3, 1, 32, 3, 1, 1},
+                                   ConvolutionCase{"FourPixels", 4, 3, 2, 32, 3, 1, 1},
+                                   ConvolutionCase{"StrideToOnePixel", 4, 3, 2, 64, 3, 2, 1}}) {
+    const std::string used = open.compile(normNetwork(c))->implementation();
+    EXPECT_EQ(used.find("any"), std::string::npos) << c.name << ": " << used;  // "ref:any"
+  }
+}
+#endif
 
 TEST(Residuals, AreRightAsIdentity) {
   expectRight(residualNetwork(2, 18, false));
