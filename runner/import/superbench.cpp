@@ -53,6 +53,25 @@ constexpr std::pair<const char*, const char*> kCollectives[] = {
     {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
     {"broadcast", "broadcast"},  {"reduce", "reduce"},        {"alltoall", "alltoall"}};
 
+/// What a metric of nccl-bw tells.
+struct Collective {
+  std::string op, bytes;
+  std::string group;  ///< "0_1" in "allreduce_0_1:8589934592_busbw": second group of a pattern's first round
+};
+
+std::optional<Collective> collectiveOf(const std::string& metric) {
+  std::string text = metric;
+  std::replace(text.begin(), text.end(), ':', '_');
+  const std::vector<std::string> parts = split(text, '_');
+  if ((parts.size() != 3 && parts.size() != 5) || parts.back() != "busbw") return std::nullopt;
+  const auto op = std::find_if(std::begin(kCollectives), std::end(kCollectives),
+                               [&](const auto& one) { return parts.front() == one.first; });
+  if (op == std::end(kCollectives) ||
+      !std::all_of(parts.begin() + 1, parts.end() - 1, [](const std::string& p) { return wholeNumber(p); }))
+    return std::nullopt;
+  return Collective{op->second, parts[parts.size() - 2], parts.size() == 5 ? parts[1] + "_" + parts[2] : ""};
+}
+
 std::optional<ResultKey> keyOf(const std::string& text) {
   const size_t slash = text.rfind('/');
   if (text.starts_with('/') || slash == std::string::npos || slash + 1 == text.size()) return std::nullopt;
@@ -79,13 +98,11 @@ std::optional<Measurement> measurementOf(const ResultKey& key, double value, con
       return m;
     }
   if (kindOf(key.benchmark) != "nccl-bw") return std::nullopt;
-  const std::vector<std::string> parts = split(key.metric, '_');
-  const auto op = std::find_if(std::begin(kCollectives), std::end(kCollectives),
-                               [&](const auto& one) { return parts.front() == one.first; });
-  if (parts.size() != 3 || parts[2] != "busbw" || op == std::end(kCollectives) || !wholeNumber(parts[1]))
-    return std::nullopt;
-  return valueOf("collective.bus_bandwidth", {{"op", op->second}, {"bytes", parts[1]}}, value * kGiga,
-                 caseId);
+  const std::optional<Collective> told = collectiveOf(key.metric);
+  if (!told) return std::nullopt;
+  Labels labels = {{"op", told->op}, {"bytes", told->bytes}};
+  if (!told->group.empty()) labels["group"] = told->group;
+  return valueOf("collective.bus_bandwidth", std::move(labels), value * kGiga, caseId);
 }
 
 /// Whether Muster measures what a benchmark does, so that a result without a value lacks one.
@@ -142,12 +159,6 @@ bool isOwnTest(const std::string& metric) {
   return false;
 }
 
-/// "allreduce_8_busbw".
-bool isFewBytes(const std::string& metric) {
-  const std::vector<std::string> parts = split(metric, '_');
-  return parts.size() == 3 && wholeNumber(parts[1]).value_or(UINT64_MAX) <= 1024;
-}
-
 Status takeValue(const Source& source, const std::string& text, const Json& value, Node& node,
                  ImportedFile& file) {
   const auto key = keyOf(text);
@@ -167,7 +178,8 @@ Status takeValue(const Source& source, const std::string& text, const Json& valu
     return {};
   }
   // nccl-tests' two decimals are 0.00 for a few bytes.
-  if (known && value == 0 && kindOf(key->benchmark) == "nccl-bw" && isFewBytes(key->metric)) {
+  if (known && value == 0 && kindOf(key->benchmark) == "nccl-bw" &&
+      *wholeNumber(collectiveOf(key->metric)->bytes) <= 1024) {
     ++node.others;
     return {};
   }
@@ -212,8 +224,9 @@ Status readNode(const Source& source, const Json& json, size_t line, std::vector
   return {};
 }
 
-/// Why a benchmark has no result on a node, whatever its return code says; empty: it has one.
-std::string errorOf(const Node& node, const ResultId& id) {
+/// Why a benchmark has no result on a node, whatever its return code says; empty: it has one, or another node
+/// tells it (`shared`).
+std::string errorOf(const Node& node, const ResultId& id, const std::set<ResultId>& shared) {
   const std::string& benchmark = id.first;
   const auto told = node.errors.find(benchmark);
   if (told == node.errors.end()) return fmt::format("{} has no result of it", printable(node.name, 80));
@@ -224,7 +237,9 @@ std::string errorOf(const Node& node, const ResultId& id) {
                        codes->second.size());
   const auto values = node.values.find(id);
   if (values == node.values.end())
-    return isMeasured(benchmark) ? fmt::format("{} has no value of it", printable(node.name, 80)) : "";
+    return isMeasured(benchmark) && !(shared.contains(id) && node.codes.contains(benchmark))
+               ? fmt::format("{} has no value of it", printable(node.name, 80))
+               : "";
   if (!node.gpus.empty() && *node.gpus.rbegin() >= node.gpus.size())
     return fmt::format("it has values of GPU {}, but of {} GPUs in all", *node.gpus.rbegin(),
                        node.gpus.size());
@@ -234,11 +249,11 @@ std::string errorOf(const Node& node, const ResultId& id) {
   return "";
 }
 
-void addCase(const Node& node, const ResultId& id, bool prefixed, ImportedFile& file) {
+void addCase(const Node& node, const ResultId& id, std::string error, bool prefixed, ImportedFile& file) {
   const std::string& benchmark = id.first;
   ImportedCase one;
   one.id = (prefixed ? printable(node.name, 80) + "/" : "") + printable(benchmark, 80) + id.second;
-  one.error = errorOf(node, id);
+  one.error = std::move(error);
   one.labels = untold(benchmark);
   const auto deviceOf = [&](uint64_t gpu) {
     return (prefixed ? printable(node.name, 80) + ":" : "") + fmt::format("gpu{}", gpu);
@@ -279,7 +294,22 @@ std::set<ResultId> resultsOf(const std::vector<Node>& nodes) {
   return results;
 }
 
-/// A benchmark that passed and that Muster does not measure.
+/// Collectives of several nodes ("mode: mpi"): only the first rank tells the rates, of a traffic pattern that
+/// of each group. The other nodes have return codes.
+std::set<ResultId> sharedResultsOf(const std::vector<Node>& nodes) {
+  std::map<ResultId, size_t> tellers;
+  std::set<ResultId> results;
+  for (const Node& node : nodes)
+    for (const auto& [id, values] : node.known)
+      if (kindOf(id.first) == "nccl-bw" &&
+          (++tellers[id] == 1 || !collectiveOf(values.front().first.metric)->group.empty()))
+        results.insert(id);
+      else
+        results.erase(id);
+  return results;
+}
+
+/// A benchmark that passed and that no case tells of.
 std::string codesText(const Node& node, const std::string& benchmark) {
   const auto codes = node.codes.find(benchmark);
   const size_t count = codes == node.codes.end() ? 0 : codes->second.size();
@@ -300,22 +330,27 @@ Result<ImportedFile> readSuperBench(const Source& source) {
   std::vector<Node> nodes;
   MUSTER_CHECK_OK(eachJsonLine(
       source, [&](const Json& json, size_t line) { return readNode(source, json, line, nodes, file); }));
-  const std::set<ResultId> results = resultsOf(nodes);
+  const std::set<ResultId> results = resultsOf(nodes), shared = sharedResultsOf(nodes);
   if (nodes.size() * results.size() > kMostResults)
     return source.refuse(
         "",
         fmt::format("{} nodes have results of {} benchmarks, more than {} in all; import fewer nodes at once",
                     nodes.size(), results.size(), kMostResults));
   for (const Node& node : nodes) {
-    std::vector<std::string> unmeasured;
-    for (const ResultId& id : results)
-      if (isMeasured(id.first) || !errorOf(node, id).empty())
-        addCase(node, id, nodes.size() > 1, file);
+    std::vector<std::string> unmeasured, elsewhere;
+    for (const ResultId& id : results) {
+      std::string error = errorOf(node, id, shared);
+      if (!error.empty() || node.known.contains(id))
+        addCase(node, id, std::move(error), nodes.size() > 1, file);
       else
-        unmeasured.push_back(codesText(node, id.first));
+        (isMeasured(id.first) ? elsewhere : unmeasured).push_back(codesText(node, id.first));
+    }
     if (!unmeasured.empty())
       addNote(file.notes, fmt::format("{}: Muster has no metric for {}", printable(node.name, 80),
                                       join(unmeasured, ", ")));
+    if (!elsewhere.empty())
+      addNote(file.notes, fmt::format("{}: the rates of {} are in the line of the first rank's node",
+                                      printable(node.name, 80), join(elsewhere, ", ")));
     file.hosts.push_back(printable(node.name, 200));
     file.ranks += static_cast<int>(node.gpus.size());
     if (node.others > 0)

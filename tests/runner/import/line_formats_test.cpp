@@ -152,6 +152,35 @@ TEST(ImportSuperBench, BenchmarksWithoutAMetricAreNotesUnlessTheyFailed) {
   EXPECT_THAT(errorOf("nccl-bw", rates + R"(, "nccl-bw/allreduce_1048576_busbw:0": 0.0)"), HasSubstr("is 0"));
 }
 
+/// "mode: mpi": the first rank tells the rates, of a traffic pattern that of each group of nodes.
+TEST(ImportSuperBench, ACollectiveOfSeveralNodesIsToldByItsFirstRanks) {
+  const auto nodes = [](const std::vector<std::string>& entries) {
+    std::string text;
+    for (size_t i = 0; i < entries.size(); ++i)
+      text += "{\"node\": \"n" + std::to_string(i) + "\", \"nccl-bw/return_code:0\": 0" + entries[i] + "}\n";
+    return imported(text);
+  };
+  const std::string rate = R"(, "nccl-bw/allreduce_8589934592_busbw:0": 190)";
+  const ImportedFile whole = nodes({rate, "", ""});
+  EXPECT_EQ(firstError(whole), "");
+  ASSERT_EQ(whole.cases.size(), 1u);
+  EXPECT_EQ(whole.cases[0].id, "n0/nccl-bw");
+  EXPECT_THAT(whole.notes,
+              Contains("n2: the rates of nccl-bw (return code 0 of 1 ranks) are in the line of the "
+                       "first rank's node"));
+  EXPECT_EQ(firstError(nodes({rate, rate, ""})), "n2/nccl-bw: n2 has no value of it");
+  EXPECT_EQ(firstError(nodes({rate, R"(, "nccl-bw/return_code:1": 5)"})), "n1/nccl-bw: its return code is 5");
+  EXPECT_EQ(firstError(nodes({"", ""})), "n0/nccl-bw: n0 has no value of it");
+
+  const ImportedFile pairs = nodes({R"(, "nccl-bw/allreduce_0_0:8589934592_busbw:0": 47)", "",
+                                    R"(, "nccl-bw/allreduce_0_1:8589934592_busbw:0": 12)", ""});
+  EXPECT_EQ(firstError(pairs), "");
+  const auto rates = valuesOf(pairs, "collective.bus_bandwidth");
+  ASSERT_EQ(rates.size(), 2u);
+  EXPECT_EQ(rates[1].labels, (Labels{{"op", "all_reduce"}, {"bytes", "8589934592"}, {"group", "0_1"}}));
+  EXPECT_EQ(rates[1].caseId, "n2/nccl-bw");
+}
+
 /// `run_count: 2`: a rate of the second run says nothing of the first.
 TEST(ImportSuperBench, EachRunIsACase) {
   const std::string runs = changed(
