@@ -180,17 +180,20 @@ TEST_F(ClusterStorage, BlamesNoHostForWhatAnotherOneDoesWhileItWrites) {
     if (file.filename() == "rank1" && rename(other.c_str(), file.c_str()) == 0) ++hits;
   };
   for (const Change& change : {Change(writeBefore), Change(renameOver)}) {
-    ClusterRun run(3, plan(), {});
-    run.startAll();
-    runBeside(run, change);
-    EXPECT_GT(hits.exchange(0), 0) << "nothing was changed";
+    hits = 0;
+    for (int round = 0; round < 10 && hits == 0; ++round) {  // the moment may pass unseen
+      ClusterRun run(3, plan(), {});
+      run.startAll();
+      runBeside(run, change);
+    }
+    EXPECT_GT(hits, 0) << "nothing was changed";
   }
 }
 
 /// The directory where all meet gets another one in its place while they enter, so that one is alone.
 TEST_F(ClusterStorage, BlamesNoHostWhereAnotherOneReplacesTheDirectory) {
   int parted = 0;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 20 && parted < 2; ++round) {  // all may be faster, or slower
     bool done = false;
     const auto replace = [&](const fs::path& directory) {
       if (done || rename(directory.c_str(), (shared() / ".away").c_str()) != 0) return;
@@ -201,7 +204,7 @@ TEST_F(ClusterStorage, BlamesNoHostWhereAnotherOneReplacesTheDirectory) {
     runBeside(
         run, [](const fs::path&) {}, replace);
     EXPECT_TRUE(done);
-    if (textOf(run, 0, "node_fault").empty()) continue;  // all were faster, or slower
+    if (textOf(run, 0, "node_fault").empty()) continue;
     ++parted;
     for (int host = 0; host < 3; ++host) {
       EXPECT_EQ(run.ended(host).exitCode, 3) << said(run, host);
