@@ -310,4 +310,17 @@ Status checkRecord(const Record& record) {
   return record.acceptance == Acceptance::kAccepted ? checkVerdicts(record) : Status();
 }
 
+bool allowsFlaky(const StageRecord& stage) {
+  if (!stage.evidence.is_object()) return false;
+  const auto found = stage.evidence.find("allow_flaky");
+  return found != stage.evidence.end() && *found == true;
+}
+
+bool allowsEachFlaky(const std::vector<StageRecord>& stages) {
+  const auto isFlaky = [](const Verdict& verdict) { return verdict.outcome == Outcome::kFlaky; };
+  return std::all_of(stages.begin(), stages.end(), [&](const StageRecord& stage) {
+    return allowsFlaky(stage) || std::none_of(stage.verdicts.begin(), stage.verdicts.end(), isFlaky);
+  });
+}
+
 }  // namespace muster

@@ -74,4 +74,9 @@ std::string contradictionIn(const RecordClaim& claim);
 /// another node or start. Also an inventory of more devices than a node has.
 Status checkRecord(const Record& record);
 
+/// The plan's permission for flaky stages is part of the evidence; without evidence there is none.
+bool allowsFlaky(const StageRecord& stage);
+/// Whether the stage of each flaky verdict allows it, whatever else the stage found.
+bool allowsEachFlaky(const std::vector<StageRecord>& stages);
+
 }  // namespace muster

@@ -26,7 +26,7 @@ constexpr size_t kMostParsed = 16u << 20;       ///< of it
 // What lines of a journal begin with, and what those say that are looked at: most are not worth their
 // parsing.
 constexpr std::string_view kInterrupted = R"({"type":"interrupted")", kStage = R"({"type":"stage")";
-constexpr std::string_view kFailed = R"("outcome":"fail")", kFlaky = R"("outcome":"flaky")";
+constexpr std::string_view kFailed = R"("outcome":"fail")", kFlaky = R"("flaky")";
 
 bool isAnyIn(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::any_of(words.begin(), words.end(),
@@ -59,30 +59,69 @@ std::string whatSlurmSays(const std::string& node, const std::string& number, in
   return fmt::format("exit {}, but Slurm reports that job {} ended with {}", code, job->id, job->exitCode);
 }
 
+/// Whether a verdict of a stage, or an attempt of one, has one of these outcomes. Verdicts are folded:
+/// several have a list of outcomes in their "rows".
+bool hasVerdict(const Json& stage, std::initializer_list<std::string_view> outcomes) {
+  const auto is = [&](const Json& outcome) {
+    return outcome.is_string() && std::find(outcomes.begin(), outcomes.end(),
+                                            outcome.get_ref<const std::string&>()) != outcomes.end();
+  };
+  const auto holds = [&](const Json& verdict, const auto& self) -> bool {
+    if (verdict.is_array())
+      return std::any_of(verdict.begin(), verdict.end(),
+                         [&](const Json& one) { return is(one) || self(one, self); });
+    if (!verdict.is_object()) return false;
+    for (const char* key : {"outcome", "rows", "attempts"})
+      if (const auto found = verdict.find(key); found != verdict.end() && (is(*found) || self(*found, self)))
+        return true;
+    return false;
+  };
+  const auto verdicts = stage.find("verdicts");
+  return verdicts != stage.end() && holds(*verdicts, holds);
+}
+
+/// Whether the line of a stage tells of a failure that its plan does not allow. What an interrupted stage
+/// has tried and may try again is none where its plan allows that.
+bool tellsFailure(const Json& stage, bool interrupted) {
+  std::string outcome;
+  bool allowsFlaky = false;
+  JsonReader(stage, "stage").optional("outcome", outcome);
+  if (const auto evidence = stage.find("evidence"); evidence != stage.end() && evidence->is_object())
+    JsonReader(*evidence, "evidence").optional("allow_flaky", allowsFlaky);
+  if (interrupted) return !allowsFlaky && hasVerdict(stage, {"fail", "flaky"});
+  return outcome == "fail" || (!allowsFlaky && (outcome == "flaky" || hasVerdict(stage, {"flaky"})));
+}
+
 /// Whether something had failed in a run that left no record: its runner was killed, or its node went down.
-/// `name`: of its journal, below the folder of the run.
+/// `name`: of its journal, below the folder of the run. One that is too large to be read does not prove that
+/// nothing had.
 bool hadFailed(const RunStore& run, const std::string& name) {
+  std::error_code error;
   const auto journal = readFileBelow(run.folder(), name, kMostJournal);
-  if (!journal.ok()) return false;
+  if (!journal.ok()) return fs::file_size(run.folder() / name, error) > kMostJournal && !error;
   size_t parsed = 0;
+  std::map<std::string, bool> interrupted;  // stage -> whether it had failed, unless it ended later
   for (size_t at = 0, end = 0; (end = journal->find('\n', at)) != std::string::npos; at = end + 1) {
     const std::string_view text = std::string_view(*journal).substr(at, end - at);
-    const bool interrupted = text.starts_with(kInterrupted);  // it is written of failures only
-    if (!interrupted && !(text.starts_with(kStage) && isAnyIn(text, {kFailed, kFlaky}))) continue;
-    if ((parsed += text.size()) > kMostParsed) return false;
+    const bool ended = text.starts_with(kStage);
+    if (!ended && !text.starts_with(kInterrupted)) continue;
+    if (ended && interrupted.empty() && !isAnyIn(text, {kFailed, kFlaky})) continue;
+    if ((parsed += text.size()) > kMostParsed) return true;
     const auto line = parseJson(text);
     if (!line.ok()) continue;
-    if (interrupted) return true;
-    std::string outcome;
-    bool allowsFlaky = false;
-    if (const Json* stage = JsonReader(*line, kJournal).object("stage")) {
-      JsonReader(*stage, "stage").optional("outcome", outcome);
-      if (const auto evidence = stage->find("evidence"); evidence != stage->end() && evidence->is_object())
-        JsonReader(*evidence, "evidence").optional("allow_flaky", allowsFlaky);
-    }
-    if (outcome == "fail" || (outcome == "flaky" && !allowsFlaky)) return true;
+    const Json* stage = JsonReader(*line, kJournal).object("stage");
+    if (stage == nullptr && !ended) return true;
+    if (stage == nullptr) continue;
+    std::string stageName;
+    JsonReader(*stage, "stage").optional("name", stageName);
+    if (!ended)
+      interrupted[stageName] = tellsFailure(*stage, true);
+    else if (tellsFailure(*stage, false))
+      return true;
+    else
+      interrupted.erase(stageName);
   }
-  return false;
+  return std::any_of(interrupted.begin(), interrupted.end(), [](const auto& one) { return one.second; });
 }
 
 /// The same of a node's part of the cluster job, whose folder has one for the node's number. No link is

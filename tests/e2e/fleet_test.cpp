@@ -120,7 +120,9 @@ TEST_F(Fleet, AcceptsAFlakyStageWhereThePlanAllowsIt) {
         "flaky.toml", std::string("schema = 1\nname = \"flaky\"\n[[stage]]\nname = \"gemm\"\n"
                                   "test = \"compute.gemm\"\nparams = { size = 8192, dtype = \"bf16\" }\n"
                                   "attempts = 3\n") +
-                          (isAllowed ? "allow_flaky = true\n" : ""));
+                          (isAllowed ? "allow_flaky = true\n" : "") +
+                          "[[stage]]\nname = \"after\"\ntest = \"compute.gemm\"\nneeds = [\"gemm\"]\n"
+                          "params = { size = 8192, dtype = \"bf16\" }\n");
     std::filesystem::remove_all(run());
     const auto ran = runMuster(
         {"run", flaky.string(), "--simulate", slow.string(), "--nodes", "2", "--out", run().string()});
@@ -128,6 +130,69 @@ TEST_F(Fleet, AcceptsAFlakyStageWhereThePlanAllowsIt) {
     const auto result = fleet("sim-node-[0000-0001]\n");
     EXPECT_EQ(result.exitCode, isAllowed ? 0 : 1) << result.out << result.err;
   }
+}
+
+constexpr const char* kTwiceTriedGemm =
+    "schema = 1\nname = \"flaky\"\n[[stage]]\nname = \"gemm\"\ntest = \"compute.gemm\"\n"
+    "params = { size = 8192, dtype = \"bf16\" }\nattempts = 3\n";
+constexpr const char* kSlowOnce =
+    "[[fault]]\nkind = \"slow\"\nnode = 0\ndevice = 3\nfactor = 0.5\nuntil = \"3s\"\nops = [\"gemm\"]\n";
+
+/// The stage's worst outcome is the error; its flaky check rejects all the same, for whoever reads it.
+TEST_F(Fleet, AndReportRejectForAFlakeBesideAnErrorAsTheRunDid) {
+  folder_.write("healthy.toml", readWhole(scenario("h100x8-healthy")));
+  const auto faults = folder_.write(
+      "faults.toml", std::string("schema = 1\nname = \"both\"\ninclude = [\"healthy.toml\"]\n") + kSlowOnce +
+                         "[[fault]]\nkind = \"crash\"\nnode = 0\ndevice = 5\nat = \"1s\"\n");
+  const auto plan = folder_.write("flaky.toml", kTwiceTriedGemm);
+  std::filesystem::remove_all(run());
+  const auto ran = runMuster(
+      {"run", plan.string(), "--simulate", faults.string(), "--nodes", "2", "--out", run().string()});
+  ASSERT_EQ(ran.exitCode, 1) << ran.out << ran.err;
+  ASSERT_THAT(ran.out, AllOf(HasSubstr("flaky: they failed"), HasSubstr("produced no result")));
+  const auto report = runMuster({"report", (run() / "sim-node-0000" / "record.json").string()});
+  EXPECT_EQ(report.exitCode, 1) << report.out << report.err;
+  EXPECT_EQ(fleet("sim-node-[0000-0001]\n").exitCode, 1);
+}
+
+TEST_F(Fleet, RejectsNobodyForAFlakeThatThePlanAllowsBesideOneOfTheGroup) {
+  for (const char* name : {"h100x8-healthy", "h100x8-cluster-healthy"})
+    folder_.write(name + std::string(".toml"), readWhole(scenario(name)));
+  const auto faults = folder_.write(
+      "faults.toml",
+      std::string("schema = 1\nname = \"both\"\ninclude = [\"h100x8-cluster-healthy.toml\"]\n") + kSlowOnce +
+          "[[fault]]\nkind = \"slow_nic\"\nnode = 2\nrail = 3\nfactor = 0.2\nfrom = \"1s\"\n"
+          "until = \"21.5s\"\n");
+  const auto plan = folder_.write(
+      "flaky.toml",
+      std::string(kTwiceTriedGemm) +
+          "allow_flaky = true\n[[stage]]\nname = \"all-reduce\"\ntest = \"collective.sweep\"\n"
+          "scope = \"cluster\"\nattempts = 3\nparams = { op = \"all_reduce\", dtype = \"bf16\", "
+          "from = \"1 MiB\", to = \"4 GiB\", factor = 4.0, iterations = 10, fabric = \"auto\" }\n"
+          "expect = [ { metric = \"collective.large_message_bus_bandwidth\", of_peak = \"60%\", "
+          "source = \"x\" } ]\n");
+  std::filesystem::remove_all(run());
+  const auto ran = runMuster(
+      {"run", plan.string(), "--simulate", faults.string(), "--nodes", "4", "--out", run().string()});
+  ASSERT_EQ(ran.exitCode, 1) << ran.out << ran.err;
+  const auto result = fleet("sim-node-[0000-0003]\n");
+  EXPECT_THAT(result.out, Not(HasSubstr("rejected  sim-node"))) << result.err;
+  EXPECT_EQ(fleetJson()["coverage"]["states"]["affected"], 4) << result.out;
+}
+
+TEST_F(Fleet, DoesNotRejectTheOneNodeThatHasAllGpus) {
+  folder_.write("healthy.toml", readWhole(scenario("h100x8-healthy")));
+  std::string text = "schema = 1\nname = \"most\"\ninclude = [\"healthy.toml\"]\n";
+  for (const char* node : {"0", "1"})
+    text += std::string("[[fault]]\nkind = \"missing\"\nnode = ") + node + "\ndevice = 7\n";
+  const auto faults = folder_.write("faults.toml", text);
+  const auto plan = folder_.write("gemm.toml", kTwiceTriedGemm);
+  std::filesystem::remove_all(run());
+  runMuster({"run", plan.string(), "--simulate", faults.string(), "--nodes", "3", "--out", run().string()});
+  const auto result = fleet("sim-node-[0000-0002]\n");
+  EXPECT_EQ(fleetJson()["coverage"]["states"]["rejected"], 2) << result.out;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("sim-node-0002 has 8"), HasSubstr("of those that are not rejected")));
 }
 
 TEST_F(Fleet, QuarantinesATruncatedRecordAndJudgesTheRest) {

@@ -167,6 +167,13 @@ TEST_F(SlurmForged, EntersNoAcceptanceHistoryOrBaselineWithoutSlurm) {
               HasSubstr("this is a part of a Slurm run"));
   // What Slurm confirms is taken.
   EXPECT_EQ(muster({"history", "add", accepted.string(), "--db", database}).exitCode, 0);
+  // A delivery has no key: it is taken where its directory is trusted.
+  fs::remove(accepted / "run.key");
+  const std::string other = (slurm().shared() / "delivered.sqlite").string();
+  const auto refused = muster({"history", "add", accepted.string(), "--db", other});
+  EXPECT_EQ(refused.exitCode, 2) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("use --unconfirmed"));
+  EXPECT_EQ(muster({"history", "add", accepted.string(), "--db", other, "--unconfirmed"}).exitCode, 0);
 }
 
 TEST_F(SlurmForged, IgnoresLineBreaksInCommentsOfOtherUsers) {

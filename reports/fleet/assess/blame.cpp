@@ -471,6 +471,8 @@ class OwnVerdict {
         std::any_of(record.deviations.begin(), record.deviations.end(),
                     [](const DeviationSummary& d) { return d.blocks && d.cause != Cause::kNeed; });
     for (const DeviationSummary& d : record.deviations) {
+      // A flake that its plan allows is no reason, also beside one that its plan does not.
+      if (!d.blocks && d.outcome == Outcome::kFlaky) takeOut(d, sum);
       if (!d.blocks) continue;
       const Blame found = blame.of(d, record);
       if (found.own || (d.cause == Cause::kNeed && !excused)) {
@@ -478,8 +480,7 @@ class OwnVerdict {
         continue;
       }
       ++others_;
-      sum.counts[static_cast<size_t>(d.outcome)] -= d.times;
-      sum.counts[static_cast<size_t>(Outcome::kPass)] += d.times;
+      takeOut(d, sum);
       if (d.outcome == Outcome::kSkipped) sum.requiredSkips -= d.times;
       name(found, d);
     }
@@ -492,6 +493,11 @@ class OwnVerdict {
     ownReason_ = join(decision.reasons, "; ");
     if (worst != nullptr) ownReason_ += "; " + lineOf(*worst, blame.of(*worst, record));
     toldAnew_ = worst != nullptr && worst->cause != Cause::kOwn;
+  }
+
+  static void takeOut(const DeviationSummary& d, Accounting& sum) {
+    sum.counts[static_cast<size_t>(d.outcome)] -= d.times;
+    sum.counts[static_cast<size_t>(Outcome::kPass)] += d.times;
   }
 
   static std::string whyText(const DeviationSummary& d, const Blame& found) {

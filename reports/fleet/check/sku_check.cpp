@@ -185,23 +185,32 @@ class SkuCheck {
   }
 
   void compareModels(const std::string& sku, const std::vector<size_t>& nodes) {
-    Shares shares;
+    Shares shares, votes;
     for (const size_t n : nodes)
-      if (const std::string models = modelsOf(n); !models.empty()) shares[models].push_back(n);
+      if (const std::string models = modelsOf(n); !models.empty()) {
+        shares[models].push_back(n);
+        // Most may have lost a GPU, and be rejected for it: the others are not at fault.
+        if (recordOf(n).acceptance != Acceptance::kRejected) votes[models].push_back(n);
+      }
     if (shares.size() < 2) return;
-    const std::string majority = majorityOf(shares);
+    const std::string majority = majorityOf(shares), better = majorityOf(votes);
+    // Whether those are right that most have, or those that were not rejected, the fleet cannot tell.
+    const bool open = majority.empty() || (!votes.empty() && better != majority);
     for (const auto& [models, odd] : shares) {
       if (models == majority) continue;
+      const std::string others = fmt::format("but {} of {} nodes of SKU {} have {}", shares[majority].size(),
+                                             total(shares), sku, majority);
       add(FindingKind::kSku,
-          fmt::format(
-              "{} {} {}, {}", shortNames(namesOf(odd)), odd.size() == 1 ? "has" : "have", models,
-              majority.empty()
-                  ? fmt::format("but no number or model of GPUs has a majority among nodes of SKU {}", sku)
-                  : fmt::format("but {} of {} nodes of SKU {} have {}", shares[majority].size(),
-                                total(shares), sku, majority)),
+          fmt::format("{} {} {}, {}", shortNames(namesOf(odd)), odd.size() == 1 ? "has" : "have", models,
+                      majority.empty()
+                          ? fmt::format("but no number or model of GPUs has a majority among nodes "
+                                        "of SKU {}",
+                                        sku)
+                      : open ? others + ", and no majority of those that are not rejected"
+                             : others),
           kLookAtGpus, odd,
-          majority.empty() ? NodeState::kIncomplete
-                           : stateOfOdd(shares[majority].size(), total(shares) - shares[majority].size()));
+          open ? NodeState::kIncomplete
+               : stateOfOdd(shares[majority].size(), total(shares) - shares[majority].size()));
     }
   }
 

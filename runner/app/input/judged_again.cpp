@@ -80,11 +80,7 @@ void decideAgain(Record& record, const Accounting& accounting) {
   input.unknownSku = record.profile.name.empty();
   input.allowUnknownSku = record.allowUnknownSku;
   input.onlyIdle = isOnlyIdle(record.stages);
-  input.flakyAllowed = std::all_of(record.stages.begin(), record.stages.end(), [](const StageRecord& stage) {
-    bool allowed = false;
-    JsonReader(stage.evidence, "evidence").optional("allow_flaky", allowed);
-    return stage.outcome != Outcome::kFlaky || allowed;
-  });
+  input.flakyAllowed = allowsEachFlaky(record.stages);
   const Decision decision = decide(input);
   record.accounting = accounting;
   record.acceptance = decision.acceptance;

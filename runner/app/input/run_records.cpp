@@ -98,6 +98,22 @@ fs::path runOf(const fs::path& path, const char* manifest) {
   return {};
 }
 
+/// The key of a run's records, which is left out of what is handed over.
+Result<std::string> recordKey(const fs::path& path, const char* withoutIt) {
+  std::error_code error;
+  if (fs::symlink_status(path, error).type() != fs::file_type::not_found) return readKey(path);
+  return Error{ErrorCode::kUsage,
+               std::string("the key of this run's records is not there, as in any delivery; ") + withoutIt,
+               path.string()};
+}
+
+/// The same, empty where it is not there and the run directory is trusted.
+Result<std::string> trustedKey(const fs::path& path, bool unconfirmed) {
+  std::error_code error;
+  if (unconfirmed && fs::symlink_status(path, error).type() == fs::file_type::not_found) return std::string();
+  return recordKey(path, "use --unconfirmed to trust the records without it");
+}
+
 }  // namespace
 
 std::string nodeOfPath(const slurm::Submission& submission, const fs::path& path) {
@@ -112,18 +128,31 @@ std::string nodeOfPath(const slurm::Submission& submission, const fs::path& path
   return std::find(nodes.begin(), nodes.end(), parts[1]) == nodes.end() ? "" : parts[1];
 }
 
-Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::Witness& witness,
-                                      bool unconfirmed) {
+namespace {
+
+fleet::RecordRules rulesWithoutKey(const slurm::RunStore& run, const slurm::Witness& witness,
+                                   bool unconfirmed) {
   fleet::RecordRules rules;
-  if (run.submission().recordKeys) {
-    MUSTER_TRY(rules.origin.runKey, readKey(run.runKey()));
-  }
   rules.origin.owner = witness.owner();
   rules.nodeAt = [&run](const fs::path& path) { return nodeOfPath(run.submission(), path); };
   const Rules each(witness, !run.submission().scenarioFile.empty(), unconfirmed);
   rules.check = [each](const std::string& node, const fs::path& path, const fleet::NodeSummary* record) {
     return each.check(node, path, record);
   };
+  return rules;
+}
+
+}  // namespace
+
+Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::Witness& witness,
+                                      bool unconfirmed) {
+  fleet::RecordRules rules = rulesWithoutKey(run, witness, unconfirmed);
+  if (run.submission().recordKeys) {
+    MUSTER_TRY(rules.origin.runKey,
+               recordKey(run.runKey(),
+                         "to judge the records as those of any folder, copy them out of the run "
+                         "directory"));
+  }
   return rules;
 }
 
@@ -150,13 +179,16 @@ Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& recor
     const fs::path folder = slurmRunOf(record);
     const fs::path key = folder.empty() ? kubeKeyOf(record) : fs::path();
     if (!key.empty() && !all.keys_.contains(key)) {
-      MUSTER_TRY(all.keys_[key], readKey(key));
+      MUSTER_TRY(all.keys_[key], trustedKey(key, unconfirmed));
     }
     if (folder.empty() || all.runs_.contains(folder)) continue;
     MUSTER_TRY(slurm::RunStore store, slurm::RunStore::open(folder));
     MUSTER_TRY(slurm::Witness witness, askSlurm(store, unconfirmed).context(folder.string()));
     auto run = std::make_unique<Run>(Run{std::move(store), std::move(witness), {}});
-    MUSTER_TRY(run->rules, slurmRules(run->store, run->witness, unconfirmed));
+    run->rules = rulesWithoutKey(run->store, run->witness, unconfirmed);
+    if (run->store.submission().recordKeys) {
+      MUSTER_TRY(run->rules.origin.runKey, trustedKey(run->store.runKey(), unconfirmed));
+    }
     all.runs_.emplace(folder, std::move(run));
   }
   return all;

@@ -25,7 +25,7 @@ std::string NodeRun::whyNot(const Stage& stage) const {
     if (leavesOut(need) || hasNoPart(need)) continue;
     const auto it = outcomes_.find(need);
     if (it == outcomes_.end()) return "prerequisite stage " + need + " did not run";
-    if (!satisfies(it->second))
+    if (!satisfies(it->second) && !(it->second == Outcome::kFlaky && planned(need)->allowFlaky))
       return fmt::format("prerequisite stage {} did not pass ({})", need, outcomeName(it->second));
   }
   return "";

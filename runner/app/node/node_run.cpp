@@ -288,14 +288,7 @@ void NodeRun::decideAll() {
   input.allowUnknownSku = plan.allowUnknownSku;
   input.noGpuSkip = inventory_.noGpu && setup_.options->noGpuSkip;
   input.onlyIdle = isOnlyIdle(record_.stages);
-  input.flakyAllowed =
-      std::all_of(record_.stages.begin(), record_.stages.end(), [&](const StageRecord& record) {
-        const bool flaky = std::any_of(record.verdicts.begin(), record.verdicts.end(),
-                                       [](const Verdict& v) { return v.outcome == Outcome::kFlaky; });
-        const auto stage = std::find_if(plan.stages.begin(), plan.stages.end(),
-                                        [&](const Stage& s) { return s.name == record.name; });
-        return !flaky || (stage != plan.stages.end() && stage->allowFlaky);
-      });
+  input.flakyAllowed = allowsEachFlaky(record_.stages);
   const Decision decision = decide(input);
   record_.acceptance = decision.acceptance;
   record_.exitCode = decision.exitCode;

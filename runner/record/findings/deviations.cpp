@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups verdicts into deviations and formats their texts.
 #include "runner/record/findings/deviations.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +13,10 @@
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/record_check.h"
 
 namespace muster {
+
 namespace {
 
 /// The ranks of a stage by their numbers and devices; the last attempt counts.
@@ -69,13 +70,6 @@ std::string deviationKey(const StageRecord& stage, const Verdict& verdict, bool 
   if (tellsMemoryFault(verdict.metric)) return join({kind, verdict.metric, verdict.device}, "\n");
   if (origin == "standing" || origin == "condition") return join({kind, "standing", verdict.metric}, "\n");
   return join({kind, stage.name, verdict.stage, verdict.metric}, "\n");
-}
-
-/// The plan's permission for flaky stages is part of the evidence; without evidence there is none.
-bool allowsFlaky(const StageRecord& stage) {
-  if (!stage.evidence.is_object()) return false;
-  const auto found = stage.evidence.find("allow_flaky");
-  return found != stage.evidence.end() && *found == true;
 }
 
 /// `flakyAllowed`: allowsFlaky() of its stage.

@@ -78,7 +78,10 @@ TEST_F(Progress, KeepsTheFailureOfARunThatWasKilled) {
                     pass = R"({"type":"stage","stage":{"name":"a","outcome":"pass"}})";
   const std::map<std::string, std::string> rest = {
       {"n1", pass + "\n"},
-      {"n2", pass + "\n" + R"({"type":"interrupted","stage":{"name":"b","outcome":"error"}})" + "\n"},
+      {"n2",
+       pass + "\n" +
+           R"({"type":"interrupted","stage":{"name":"b","outcome":"error","verdicts":[{"outcome":"error","attempts":[{"outcome":"fail"}]}]}})" +
+           "\n"},
       {"n3", R"({"type":"stage","stage":{"name":"a","outcome":"fail"}})"
              "\n" +
                  pass + "\n"},
@@ -109,6 +112,34 @@ TEST_F(Progress, RetestsANodeWhoseOnlyFailureItsPlanAllows) {
   const auto nodes = read({{JobKind::kArray, "10", 0, {}, 4}}, {});
   EXPECT_EQ(nodes[0].state, NodeState::kLost);
   EXPECT_EQ(nodes[1].state, NodeState::kRejected);
+}
+
+/// What a line of an interrupted stage says holds until the stage has ended.
+TEST_F(Progress, TakesForAFailureWhatRejects) {
+  const auto line = [](const char* type, const std::string& rest) {
+    return std::string(R"({"type":")") + type + R"(","stage":{"name":"a",)" + rest + "}}\n";
+  };
+  const std::string
+      allowed = R"("evidence":{"allow_flaky":true})",
+      forbidden = R"("evidence":{"allow_flaky":false})",
+      failing = R"("outcome":"fail","verdicts":[{"outcome":"fail"}],)",
+      mixed = R"("outcome":"error","verdicts":[{"outcome":"error"},{"rows":{"outcome":["pass","flaky"]}}],)";
+  const std::vector<std::pair<std::string, NodeState>> journals = {
+      {line("stage", mixed + forbidden), NodeState::kRejected},
+      {line("stage", mixed + allowed), NodeState::kLost},
+      {line("interrupted", failing + forbidden), NodeState::kRejected},
+      {line("interrupted", failing + allowed), NodeState::kLost},
+      {line("interrupted", failing + forbidden) +
+           line("stage", R"("outcome":"waived","verdicts":[{"outcome":"waived"}],)" + forbidden),
+       NodeState::kLost},
+      {line("interrupted", R"("outcome":"error","verdicts":[{"outcome":"error"}],)" + forbidden),
+       NodeState::kLost},
+      {std::string((64u << 20) + 1, '\n'), NodeState::kRejected}};
+  put("claims/n1", "11 2026\n");
+  for (const auto& [journal, state] : journals) {
+    put("records/nodes/n1/journal.jsonl", journal);
+    EXPECT_EQ(read({{JobKind::kArray, "10", 0, {}, 4}}, {})[0].state, state) << journal.substr(0, 300);
+  }
 }
 
 TEST_F(Progress, FollowsNoLinkToAJournal) {
