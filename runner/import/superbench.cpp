@@ -56,7 +56,8 @@ constexpr std::pair<const char*, const char*> kCollectives[] = {
 /// What a metric of nccl-bw tells.
 struct Collective {
   std::string op, bytes;
-  std::string group;  ///< "0_1" in "allreduce_0_1:8589934592_busbw": second group of a pattern's first round
+  /// {0, 1} in "allreduce_0_1:8589934592_busbw": the second group of a pattern's first round
+  std::optional<std::pair<uint64_t, uint64_t>> group;
 };
 
 std::optional<Collective> collectiveOf(const std::string& metric) {
@@ -69,7 +70,9 @@ std::optional<Collective> collectiveOf(const std::string& metric) {
   if (op == std::end(kCollectives) ||
       !std::all_of(parts.begin() + 1, parts.end() - 1, [](const std::string& p) { return wholeNumber(p); }))
     return std::nullopt;
-  return Collective{op->second, parts[parts.size() - 2], parts.size() == 5 ? parts[1] + "_" + parts[2] : ""};
+  Collective told{op->second, parts[parts.size() - 2], {}};
+  if (parts.size() == 5) told.group = {*wholeNumber(parts[1]), *wholeNumber(parts[2])};
+  return told;
 }
 
 std::optional<ResultKey> keyOf(const std::string& text) {
@@ -101,7 +104,7 @@ std::optional<Measurement> measurementOf(const ResultKey& key, double value, con
   const std::optional<Collective> told = collectiveOf(key.metric);
   if (!told) return std::nullopt;
   Labels labels = {{"op", told->op}, {"bytes", told->bytes}};
-  if (!told->group.empty()) labels["group"] = told->group;
+  if (told->group) labels["group"] = fmt::format("{}_{}", told->group->first, told->group->second);
   return valueOf("collective.bus_bandwidth", std::move(labels), value * kGiga, caseId);
 }
 
@@ -294,18 +297,45 @@ std::set<ResultId> resultsOf(const std::vector<Node>& nodes) {
   return results;
 }
 
+/// Whether a traffic pattern is whole: rounds and groups are numbered from 0, each round has as many groups,
+/// and each group all sizes. A group that was killed leaves nothing at all.
+bool isWholePattern(const std::map<std::pair<uint64_t, uint64_t>, std::set<std::string>>& groups) {
+  const uint64_t perRound = groups.rbegin()->first.second + 1;
+  uint64_t at = 0;
+  return std::all_of(groups.begin(), groups.end(),
+                     [&](const auto& group) {
+                       const bool isNext = group.first == std::pair(at / perRound, at % perRound);
+                       ++at;
+                       return isNext && group.second == groups.begin()->second;
+                     }) &&
+         at % perRound == 0;
+}
+
 /// Collectives of several nodes ("mode: mpi"): only the first rank tells the rates, of a traffic pattern that
-/// of each group. The other nodes have return codes.
+/// of each group. The other nodes have return codes, all of them as many.
 std::set<ResultId> sharedResultsOf(const std::vector<Node>& nodes) {
   std::map<ResultId, size_t> tellers;
-  std::set<ResultId> results;
+  std::map<ResultId, std::map<std::pair<uint64_t, uint64_t>, std::set<std::string>>> groups;
   for (const Node& node : nodes)
-    for (const auto& [id, values] : node.known)
-      if (kindOf(id.first) == "nccl-bw" &&
-          (++tellers[id] == 1 || !collectiveOf(values.front().first.metric)->group.empty()))
-        results.insert(id);
-      else
-        results.erase(id);
+    for (const auto& [id, values] : node.known) {
+      if (kindOf(id.first) != "nccl-bw") continue;
+      ++tellers[id];
+      for (const auto& [key, value] : values)
+        if (const auto told = collectiveOf(key.metric); told->group)
+          groups[id][*told->group].insert(told->op + told->bytes);
+    }
+  std::set<ResultId> results;
+  for (const auto& [id, count] : tellers) {
+    const auto pattern = groups.find(id);
+    const auto codesOf = [&, &benchmark = id.first](const Node& node) {
+      const auto codes = node.codes.find(benchmark);
+      return codes == node.codes.end() ? 0 : codes->second.size();
+    };
+    const bool isEqual = std::all_of(nodes.begin(), nodes.end(), [&](const Node& node) {
+      return codesOf(node) == codesOf(nodes.front());
+    });
+    if (pattern == groups.end() ? count == 1 : isEqual && isWholePattern(pattern->second)) results.insert(id);
+  }
   return results;
 }
 
@@ -349,7 +379,7 @@ Result<ImportedFile> readSuperBench(const Source& source) {
       addNote(file.notes, fmt::format("{}: Muster has no metric for {}", printable(node.name, 80),
                                       join(unmeasured, ", ")));
     if (!elsewhere.empty())
-      addNote(file.notes, fmt::format("{}: the rates of {} are in the line of the first rank's node",
+      addNote(file.notes, fmt::format("{}: the rates of {} are in the lines of the groups' first ranks",
                                       printable(node.name, 80), join(elsewhere, ", ")));
     file.hosts.push_back(printable(node.name, 200));
     file.ranks += static_cast<int>(node.gpus.size());

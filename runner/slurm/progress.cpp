@@ -71,6 +71,8 @@ bool hasVerdict(const Json& stage, std::initializer_list<std::string_view> outco
       return std::any_of(verdict.begin(), verdict.end(),
                          [&](const Json& one) { return is(one) || self(one, self); });
     if (!verdict.is_object()) return false;
+    if (const auto found = verdict.find("outcome"); found != verdict.end() && *found == "waived")
+      return false;
     for (const char* key : {"outcome", "rows", "attempts"})
       if (const auto found = verdict.find(key); found != verdict.end() && (is(*found) || self(*found, self)))
         return true;
@@ -98,7 +100,9 @@ bool tellsFailure(const Json& stage, bool interrupted) {
 bool hadFailed(const RunStore& run, const std::string& name) {
   std::error_code error;
   const auto journal = readFileBelow(run.folder(), name, kMostJournal);
-  if (!journal.ok()) return fs::file_size(run.folder() / name, error) > kMostJournal && !error;
+  if (!journal.ok())
+    return fs::is_regular_file(fs::symlink_status(run.folder() / name, error)) &&
+           fs::file_size(run.folder() / name, error) > kMostJournal && !error;
   size_t parsed = 0;
   std::map<std::string, bool> interrupted;  // stage -> whether it had failed, unless it ended later
   for (size_t at = 0, end = 0; (end = journal->find('\n', at)) != std::string::npos; at = end + 1) {

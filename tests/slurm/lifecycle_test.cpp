@@ -94,7 +94,12 @@ TEST_F(SlurmResume, RefusesWhileJobsOfTheRunAreAtWork) {
 TEST_F(SlurmResume, OfACopyTouchesNoJobOfTheRun) {
   const fs::path run = newRun(), copy = run.string() + "-copy";
   ASSERT_EQ(submit(waitingPlan(60), run).exitCode, 0);
-  fs::copy(run, copy, fs::copy_options::recursive);
+  std::error_code vanished;  // files of the run come and go
+  for (int tries = 0; tries == 0 || (vanished && tries < 20); ++tries) {
+    fs::remove_all(copy);
+    fs::copy(run, copy, fs::copy_options::recursive, vanished);
+  }
+  ASSERT_FALSE(vanished) << vanished.message();
   fs::remove(copy / "jobs.jsonl");
   const auto queue = [] {  // squeue sorts by state, too, and pending jobs begin meanwhile
     return slurm().command({"squeue", "--noheader", "--array", "--sort=i", "--format=%i"}).out;

@@ -189,12 +189,14 @@ class SkuCheck {
     for (const size_t n : nodes)
       if (const std::string models = modelsOf(n); !models.empty()) {
         shares[models].push_back(n);
-        // Most may have lost a GPU, and be rejected for it: the others are not at fault.
-        if (recordOf(n).acceptance != Acceptance::kRejected) votes[models].push_back(n);
+        // Most may have lost a GPU, and be rejected for it, or waived: the others are not at fault.
+        if (recordOf(n).acceptance != Acceptance::kRejected &&
+            recordOf(n).accounting.of(Outcome::kWaived) == 0)
+          votes[models].push_back(n);
       }
     if (shares.size() < 2) return;
     const std::string majority = majorityOf(shares), better = majorityOf(votes);
-    // Whether those are right that most have, or those that were not rejected, the fleet cannot tell.
+    // Whether those are right that most have, or those that passed, the fleet cannot tell.
     const bool open = majority.empty() || (!votes.empty() && better != majority);
     for (const auto& [models, odd] : shares) {
       if (models == majority) continue;
@@ -206,7 +208,7 @@ class SkuCheck {
                           ? fmt::format("but no number or model of GPUs has a majority among nodes "
                                         "of SKU {}",
                                         sku)
-                      : open ? others + ", and no majority of those that are not rejected"
+                      : open ? others + ", and those that passed do not agree"
                              : others),
           kLookAtGpus, odd,
           open ? NodeState::kIncomplete

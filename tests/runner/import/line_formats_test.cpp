@@ -166,8 +166,8 @@ TEST(ImportSuperBench, ACollectiveOfSeveralNodesIsToldByItsFirstRanks) {
   ASSERT_EQ(whole.cases.size(), 1u);
   EXPECT_EQ(whole.cases[0].id, "n0/nccl-bw");
   EXPECT_THAT(whole.notes,
-              Contains("n2: the rates of nccl-bw (return code 0 of 1 ranks) are in the line of the "
-                       "first rank's node"));
+              Contains("n2: the rates of nccl-bw (return code 0 of 1 ranks) are in the lines of the "
+                       "groups' first ranks"));
   EXPECT_EQ(firstError(nodes({rate, rate, ""})), "n2/nccl-bw: n2 has no value of it");
   EXPECT_EQ(firstError(nodes({rate, R"(, "nccl-bw/return_code:1": 5)"})), "n1/nccl-bw: its return code is 5");
   EXPECT_EQ(firstError(nodes({"", ""})), "n0/nccl-bw: n0 has no value of it");
@@ -179,6 +179,17 @@ TEST(ImportSuperBench, ACollectiveOfSeveralNodesIsToldByItsFirstRanks) {
   ASSERT_EQ(rates.size(), 2u);
   EXPECT_EQ(rates[1].labels, (Labels{{"op", "all_reduce"}, {"bytes", "8589934592"}, {"group", "0_1"}}));
   EXPECT_EQ(rates[1].caseId, "n2/nccl-bw");
+
+  // A group that hung in one round leaves neither a rate nor a return code.
+  const auto group = [](const std::string& name) {
+    return ", \"nccl-bw/allreduce_" + name + ":8589934592_busbw:0\": 47";
+  };
+  EXPECT_EQ(firstError(nodes({group("0_0") + group("1_0"), "", group("0_1") + group("1_1"), ""})), "");
+  for (const std::string& second : {group("0_2"), group("0_1") + group("1_0"), group("1_0"),
+                                    group("0_1") + R"(, "nccl-bw/allgather_0_1:8589934592_busbw:0": 47)"})
+    EXPECT_THAT(firstError(nodes({group("0_0"), "", second, ""})), HasSubstr("has no value of it")) << second;
+  const std::string more = R"(, "nccl-bw/return_code:1": 0)";
+  EXPECT_THAT(firstError(nodes({group("0_0") + more, more, group("0_1") + more, ""})), HasSubstr("no value"));
 }
 
 /// `run_count: 2`: a rate of the second run says nothing of the first.

@@ -132,6 +132,10 @@ TEST_F(Progress, TakesForAFailureWhatRejects) {
       {line("interrupted", failing + forbidden) +
            line("stage", R"("outcome":"waived","verdicts":[{"outcome":"waived"}],)" + forbidden),
        NodeState::kLost},
+      {line("interrupted",
+            R"("outcome":"waived","verdicts":[{"outcome":"waived","attempts":[{"outcome":"fail"}]}],)" +
+                forbidden),
+       NodeState::kLost},
       {line("interrupted", R"("outcome":"error","verdicts":[{"outcome":"error"}],)" + forbidden),
        NodeState::kLost},
       {std::string((64u << 20) + 1, '\n'), NodeState::kRejected}};
