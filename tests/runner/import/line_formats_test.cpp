@@ -185,7 +185,7 @@ TEST(ImportSuperBench, ACollectiveOfSeveralNodesIsToldByItsFirstRanks) {
     return ", \"nccl-bw/allreduce_" + name + ":8589934592_busbw:0\": 47";
   };
   EXPECT_EQ(firstError(nodes({group("0_0") + group("1_0"), "", group("0_1") + group("1_1"), ""})), "");
-  for (const std::string& second : {group("0_2"), group("0_1") + group("1_0"), group("1_0"),
+  for (const std::string& second : {group("0_2"), group("0_1") + group("1_0"), group("1_1"),
                                     group("0_1") + R"(, "nccl-bw/allgather_0_1:8589934592_busbw:0": 47)"})
     EXPECT_THAT(firstError(nodes({group("0_0"), "", second, ""})), HasSubstr("has no value of it")) << second;
   const std::string more = R"(, "nccl-bw/return_code:1": 0)";
