@@ -198,18 +198,17 @@ class SkuCheck {
     const std::string majority = majorityOf(shares), better = majorityOf(votes);
     // Whether those are right that most have, or those that passed, the fleet cannot tell.
     const bool open = majority.empty() || (!votes.empty() && better != majority);
+    std::string others =
+        majority.empty()
+            ? fmt::format("but no number or model of GPUs has a majority among nodes of SKU {}", sku)
+            : fmt::format("but {} of {} nodes of SKU {} have {}", shares[majority].size(), total(shares), sku,
+                          majority);
+    if (open && !majority.empty()) others += ", and those that passed do not agree";
     for (const auto& [models, odd] : shares) {
       if (models == majority) continue;
-      const std::string others = fmt::format("but {} of {} nodes of SKU {} have {}", shares[majority].size(),
-                                             total(shares), sku, majority);
       add(FindingKind::kSku,
           fmt::format("{} {} {}, {}", shortNames(namesOf(odd)), odd.size() == 1 ? "has" : "have", models,
-                      majority.empty()
-                          ? fmt::format("but no number or model of GPUs has a majority among nodes "
-                                        "of SKU {}",
-                                        sku)
-                      : open ? others + ", and those that passed do not agree"
-                             : others),
+                      others),
           kLookAtGpus, odd,
           open ? NodeState::kIncomplete
                : stateOfOdd(shares[majority].size(), total(shares) - shares[majority].size()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups verdicts into deviations and formats their texts.
 #include "runner/record/findings/deviations.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
