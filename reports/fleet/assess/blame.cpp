@@ -465,14 +465,14 @@ class OwnVerdict {
  private:
   void look(const NodeSummary& record, const BlameTable& blame) {
     Accounting sum = record.accounting;
+    // A flake that its plan allows is no reason, also beside one that its plan does not.
+    takeOut(Outcome::kFlaky, record.allowedFlaky, sum);
     const DeviationSummary* worst = nullptr;
     // A stage that was skipped for a failed prerequisite is excused by the prerequisite's own failure.
     const bool excused =
         std::any_of(record.deviations.begin(), record.deviations.end(),
                     [](const DeviationSummary& d) { return d.blocks && d.cause != Cause::kNeed; });
     for (const DeviationSummary& d : record.deviations) {
-      // A flake that its plan allows is no reason, also beside one that its plan does not.
-      if (!d.blocks && d.outcome == Outcome::kFlaky) takeOut(d, sum);
       if (!d.blocks) continue;
       const Blame found = blame.of(d, record);
       if (found.own || (d.cause == Cause::kNeed && !excused)) {
@@ -480,7 +480,7 @@ class OwnVerdict {
         continue;
       }
       ++others_;
-      takeOut(d, sum);
+      takeOut(d.outcome, d.times, sum);
       if (d.outcome == Outcome::kSkipped) sum.requiredSkips -= d.times;
       name(found, d);
     }
@@ -495,9 +495,9 @@ class OwnVerdict {
     toldAnew_ = worst != nullptr && worst->cause != Cause::kOwn;
   }
 
-  static void takeOut(const DeviationSummary& d, Accounting& sum) {
-    sum.counts[static_cast<size_t>(d.outcome)] -= d.times;
-    sum.counts[static_cast<size_t>(Outcome::kPass)] += d.times;
+  static void takeOut(Outcome outcome, uint64_t times, Accounting& sum) {
+    sum.counts[static_cast<size_t>(outcome)] -= times;
+    sum.counts[static_cast<size_t>(Outcome::kPass)] += times;
   }
 
   static std::string whyText(const DeviationSummary& d, const Blame& found) {

@@ -192,7 +192,7 @@ void StageReader::noteMetric(Parts& parts) {
 }
 
 void StageReader::noteFirstFault(const Parts& parts) {
-  if (!ofGroup_ || !parts.metric.ends_with(kFirstFault)) return;
+  if (!ofGroup() || !parts.metric.ends_with(kFirstFault)) return;
   const std::optional<std::string> rank = sourceRank(parts.text);
   if (!rank) return;
   if (firstFaults_.size() >= kMostFaults)

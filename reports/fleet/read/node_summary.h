@@ -86,8 +86,9 @@ enum class Cause : uint8_t {
 };
 
 /// One verdict that a reader must see: fail, error, flaky, a required skip, unjudged under --strict, warn,
-/// waived. At most kMostDeviations of a record are kept, the worst first. Those that follow from the same
-/// cause outside of the part that reports them are one.
+/// waived. At most kMostDeviations of a record are kept, those that block first, then the worst; and of those
+/// that may be another node's fault kMostOfOthers. Those that follow from the same cause outside of the part
+/// that reports them are one.
 struct DeviationSummary {
   Outcome outcome = Outcome::kError;
   uint32_t stage = 0;   ///< in FleetNames::texts
@@ -101,6 +102,7 @@ struct DeviationSummary {
   std::string source{};       ///< see Cause; at most 300 bytes
   uint32_t times = 1;         ///< verdicts that are this one
   bool blocks = false;        ///< no warning, not waived, not flaky where that is allowed
+  bool ofOthers = false;      ///< it blocks, and another node or stage may be its cause
   std::string limitSource{};  ///< where its limit comes from; at most 300 bytes
 };
 
@@ -169,7 +171,8 @@ struct NodeSummary {
   std::string partial;  ///< what of its plan alone it ran (--only, --device); empty: all of it
   bool strict = false;
   bool allowUnknownSku = false;
-  bool flakyAllowed = true;  ///< every flaky verdict's stage allows it
+  bool flakyAllowed = true;   ///< every flaky verdict's stage allows it
+  uint64_t allowedFlaky = 0;  ///< flaky verdicts of `accounting` whose stages allow them
   int resumed = 0;
   std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
   /// Its evidence asks for more than it holds, or its inventory is not what it measured: it is to be judged
@@ -186,13 +189,15 @@ struct NodeSummary {
   std::vector<Fact> facts;
   std::vector<StageSummary> stages;
   std::vector<DeviationSummary> deviations;
-  size_t deviationsLeft = 0;  ///< those beyond kMostDeviations
+  size_t deviationsLeft = 0;  ///< those beyond the bounds
   std::vector<DeferredSummary> deferred;
   std::vector<WaiverCount> waivers;  ///< those the fleet was given, then the record's own others
   std::vector<Figure> figures;  ///< of metrics with a unit that can be compared: no counts, flags or texts
 };
 
 inline constexpr size_t kMostDeviations = 24;
+/// All of them, since each that is not kept would count against the node. Node 0 of a ring reports all links.
+inline constexpr size_t kMostOfOthers = 1'000;
 
 /// Each expected node is in exactly one of these.
 enum class NodeState {

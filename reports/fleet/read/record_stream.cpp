@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kRecordName = "record.json";
 /// What this project itself writes beside records.
 constexpr std::array kOthers = {"fleet.json", "fleet-inputs.json", "signature.dsse.json", "slurm.json"};
+constexpr const char* kKubeRun = "k8s.json";
 constexpr int kDeepestFolder = 16;
 /// Of what is kept of a record that cannot be used; the end of its path says whose it is.
 constexpr size_t kQuarantinePathBytes = 300;
@@ -45,11 +46,13 @@ struct FoundFiles {
   std::vector<std::string> interruptedRuns;  ///< folders of runs without a record
 };
 
-Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& found) {
+Status findIn(fs::path folder, int depth, bool insideRun, FoundFiles& found) {
   std::error_code error;
   const auto holds = [&](const char* name) {
     return fs::symlink_status(folder / name, error).type() != fs::file_type::not_found;
   };
+  // The run's other files are JSON, too.
+  if (holds(kKubeRun) && fs::is_directory(fs::symlink_status(folder / "records", error))) folder /= "records";
   // A link here would be followed out of the run; a pipe of this name is named by the reader.
   if (holds(kRecordName)) {
     found.records.push_back((folder / kRecordName).string());

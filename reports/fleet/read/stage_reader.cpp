@@ -100,7 +100,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     listed_ = node_->devices.size();
   }
   waivers_.beginStage(stage_, summary.state == StageState::kRan);
-  ofGroup_ = summary.scope != Scope::kDevice;
+  scope_ = summary.scope;
   readGroup(stage, summary);
   readRanks(fields.array("ranks"), summary);
   checkArtifacts(fields.array("artifacts"));
@@ -141,7 +141,10 @@ void StageReader::read(const dom::object& stage, bool accepted) {
 
 void StageReader::settleStage(StageSummary& summary) {
   if (!failures_.ok()) return;
-  if (summary.accounting.of(Outcome::kFlaky) > 0 && !allowsFlaky_) flakyAllowed_ = false;
+  if (allowsFlaky_)
+    node_->allowedFlaky += summary.accounting.of(Outcome::kFlaky);
+  else if (summary.accounting.of(Outcome::kFlaky) > 0)
+    flakyAllowed_ = false;
   if (!waivers_.concernsStage()) return;
   summary.outcome = Outcome::kPass;
   for (int i = kOutcomeCount - 1; i >= 0; --i)
@@ -207,7 +210,7 @@ void StageReader::readRanks(const dom::array& ranks, StageSummary& summary) {
     else
       stopped_.erase(rank);
     const auto same = [&](const auto& known) { return known.first == rank; };
-    if (ofGroup_ && std::none_of(summary.ranks.begin(), summary.ranks.end(), same))
+    if (ofGroup() && std::none_of(summary.ranks.begin(), summary.ranks.end(), same))
       summary.ranks.emplace_back(rank, device);
   }
 }

@@ -41,7 +41,7 @@ class StageReader {
   [[nodiscard]] bool flakyAllowed() const { return flakyAllowed_; }
   /// Whether the inventory's devices are those that Muster's own stage measured.
   [[nodiscard]] bool measuredDevices() const { return !toldOtherwise_ && told_.size() == 1 + 2 * listed_; }
-  /// Puts the deviations in order and drops those beyond the bound.
+  /// Puts the deviations in order and drops those beyond the bounds.
   void finish();
 
   /// The number of `text`; does not ask the shared table twice.
@@ -142,6 +142,9 @@ class StageReader {
   void readVerdict(const ColumnarReader& verdict, VerdictFields& fields, StageSummary& summary);
   void addDeviation(const ColumnarReader& verdict, const dom::element& expectation, bool hasExpectation,
                     Outcome outcome, const std::string& waived);
+  void cutDeviations();
+  /// Whether the stage's ranks work together.
+  [[nodiscard]] bool ofGroup() const { return scope_ != Scope::kDevice; }
   /// What a failure follows from where that is not the part which reports it.
   void findCause(const ColumnarReader& verdict, DeviationSummary& deviation) const;
   /// Why the verdict cannot have its outcome; empty: it can.
@@ -210,6 +213,7 @@ class StageReader {
   std::set<std::pair<std::string, std::string>> ownWaivers_;  ///< stage (empty: every one) and metric
   bool flakyAllowed_ = true;                                  ///< by all stages
   bool allowsFlaky_ = false;                                  ///< this stage does
+  size_t deviationsKept_ = 0;                                 ///< after the last cut
   size_t measurements_ = 0;
   size_t verdicts_ = 0;
   size_t samples_ = 0;
@@ -221,7 +225,7 @@ class StageReader {
   FlatMap<size_t> slotByKey_;
   TextMap<MetricFacts> metrics_;
   std::string culprit_;                          ///< of this stage's group, as the record has it
-  bool ofGroup_ = false;                         ///< its ranks work together: scope node or cluster
+  Scope scope_ = Scope::kDevice;                 ///< its own
   std::set<int64_t> stopped_;                    ///< ranks that were told to stop
   std::set<std::string> cancelledCases_;         ///< ended with the whole run, on any rank
   std::set<std::string> leaderMetrics_;          ///< reported by rank 0 for the whole group

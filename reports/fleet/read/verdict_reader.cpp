@@ -45,8 +45,9 @@ bool readExpectation(const dom::element& expectation, VerdictClaim& claim) {
   return false;
 }
 
-/// Worst outcome first, then the largest miss.
+/// What blocks first, then the worst outcome, then the largest miss.
 bool worse(const DeviationSummary& a, const DeviationSummary& b) {
+  if (a.blocks != b.blocks) return a.blocks;
   if (a.outcome != b.outcome) return a.outcome < b.outcome;
   const double x = std::isnan(a.margin) ? 0 : a.margin;
   const double y = std::isnan(b.margin) ? 0 : b.margin;
@@ -242,6 +243,7 @@ void StageReader::addDeviation(const ColumnarReader& verdict, const dom::element
   deviation.blocks = outcome != Outcome::kWarn && outcome != Outcome::kWaived &&
                      (outcome != Outcome::kFlaky || !allowsFlaky_);
   if (deviation.blocks) findCause(verdict, deviation);
+  deviation.ofOthers = deviation.blocks && (deviation.cause != Cause::kOwn || scope_ == Scope::kCluster);
   auto& all = node_->deviations;
   const auto same = std::find_if(all.begin(), all.end(), [&](const DeviationSummary& d) {
     return d.cause != Cause::kOwn && d.cause == deviation.cause && d.source == deviation.source &&
@@ -252,10 +254,17 @@ void StageReader::addDeviation(const ColumnarReader& verdict, const dom::element
     return;
   }
   all.push_back(std::move(deviation));
-  if (all.size() < 8 * kMostDeviations) return;
+  if (all.size() >= deviationsKept_ + 8 * kMostDeviations) cutDeviations();
+}
+
+void StageReader::cutDeviations() {
+  auto& all = node_->deviations;
   std::stable_sort(all.begin(), all.end(), worse);
-  node_->deviationsLeft += all.size() - kMostDeviations;
-  all.resize(kMostDeviations);
+  size_t own = 0, others = 0;
+  node_->deviationsLeft += std::erase_if(all, [&](const DeviationSummary& d) {
+    return d.ofOthers ? ++others > kMostOfOthers : ++own > kMostDeviations;
+  });
+  deviationsKept_ = all.size();
 }
 
 void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& deviation) const {
@@ -273,7 +282,7 @@ void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& dev
     deviation.source = bounded(cause.source, kLineBytes);
     return;
   }
-  if (!ofGroup_) return;
+  if (!ofGroup()) return;
   // One rank tells it for all: it is no result of that rank's device. What it does not tell at all is.
   const bool ofAll = leaderMetrics_.contains(std::string(metric));
   if (deviation.outcome == Outcome::kError) {
@@ -293,13 +302,8 @@ void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& dev
 }
 
 void StageReader::finish() {
-  auto& all = node_->deviations;
-  std::stable_sort(all.begin(), all.end(), worse);
-  if (all.size() > kMostDeviations) {
-    node_->deviationsLeft += all.size() - kMostDeviations;
-    all.resize(kMostDeviations);
-  }
-  all.shrink_to_fit();
+  cutDeviations();
+  node_->deviations.shrink_to_fit();
   node_->waivers = waivers_.counts();
   node_->figures.shrink_to_fit();
 }

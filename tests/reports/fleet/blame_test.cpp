@@ -925,6 +925,37 @@ TEST(Blame, LinksThatATestLocatesAreOneFindingAndRejectNoEnd) {
   }
 }
 
+/// Node 0 of a ring reports the slow links of all, each as a failure of its own.
+TEST(Blame, WhoReportsManyPartsOfOthersIsNotRejectedForThem) {
+  GroupFleet made(5, 40);
+  for (int node = 1; node < 31; ++node)
+    for (const int reporter : {0, node}) made.reports(reporter, fmt::format("node n{}", node), "node");
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAffected) << nodeOf(fleet, "n0").reason;
+  for (int node = 1; node < 31; ++node)
+    EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(node)).state, NodeState::kRejected) << node;
+  EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kRejected)], 30u);
+}
+
+TEST(Blame, ManyFlakesThatThePlanAllowsBesideOneOfAnotherRejectNobody) {
+  GroupFleet made(5, 4);
+  for (const int node : {0, 2}) {
+    made.reports(node, "node n2", "node");
+    made.stage(node).verdicts.back().outcome = Outcome::kFlaky;
+  }
+  StageRecord& own = made.record(0).stages[1];
+  own.evidence["allow_flaky"] = true;
+  for (int i = 0; i < 60; ++i) {
+    own.verdicts.push_back(own.verdicts.front());
+    own.verdicts.back().outcome = Outcome::kFlaky;
+    own.verdicts.back().caseId = fmt::format("case-{}", i);
+  }
+  for (const int node : {0, 2}) made.end(node, Acceptance::kRejected, 1);
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAffected) << nodeOf(fleet, "n0").reason;
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kRejected) << nodeOf(fleet, "n2").reason;
+}
+
 TEST(Blame, APairThatNamesNoOtherNodeIsItsReportersFault) {
   for (const char* peer : {"99", "-1", "2x", "", "00000000000000000000001"}) {
     SCOPED_TRACE(peer);
