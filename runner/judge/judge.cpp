@@ -4,8 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
@@ -48,6 +52,17 @@ class StageJudge {
       : index_(index), context_(context), peers_(index) {
     for (const ExternalLoad& load : index.evidence().externalLoad)
       loads_.emplace(std::pair(load.caseId, load.attempt), &load);
+    const auto& ends = index.evidence().ends;
+    triesAgain_ = index.evidence().allowFlaky &&
+                  std::any_of(ends.begin(), ends.end(),
+                              [](const CaseEnd& end) { return end.cause == CaseEnd::Cause::kCancelled; });
+    for (const auto& [metric, labels] : index.evidence().findingLabels)
+      for (const auto& caseRank : index.caseRanks())
+        for (const Group* group : caseRank->groups)
+          if (group->metric == metric && !group->attempts.empty()) {
+            int& last = looked_[subjectOf(*caseRank, *group, labels)];
+            last = std::max(last, group->attempts.rbegin()->first);
+          }
   }
 
   Verdict judge(const Slot& slot) {
@@ -160,7 +175,15 @@ class StageJudge {
       verdict.attempts.push_back({attempt, last.outcome, last.observed});
     }
     const int lastAttempt = slot.caseRank->lastAttempt();
-    if (slot.caseRank->endedWell() && verdict.attempts.back().attempt < lastAttempt) {
+    const bool missing = slot.caseRank->endedWell() && verdict.attempts.back().attempt < lastAttempt;
+    const bool failed = last.outcome == Outcome::kFail || last.outcome == Outcome::kError;
+    if (missing && lookedAgain(*slot.group, lastAttempt)) {
+      if (failed) {
+        const std::string detail = fmt::format("{}; not found in attempt {}", last.detail, lastAttempt);
+        last = {Outcome::kPass, kNaN, "", kNaN, "", kNaN, detail};
+        verdict.attempts.push_back({lastAttempt, Outcome::kPass, kNaN});
+      }
+    } else if (missing) {
       last = {Outcome::kError,
               kNaN,
               "",
@@ -170,9 +193,32 @@ class StageJudge {
               fmt::format("no measurement in attempt {}", lastAttempt)};
       verdict.attempts.push_back({lastAttempt, Outcome::kError, kNaN});
     }
+    if (triesAgain_ && last.outcome == Outcome::kFail) {
+      last.outcome = Outcome::kError;
+      last.detail += "; the run was interrupted before this could be tried again";
+    }
     fill(verdict, last);
     markFlaky(verdict);
-    if (verdict.attempts.size() == 1) verdict.attempts.clear();
+    if (verdict.attempts.size() == 1 && verdict.attempts.front().outcome == verdict.outcome)
+      verdict.attempts.clear();
+  }
+
+  /// What was measured, and on what, but for the labels that say what was found.
+  using Subject = std::tuple<const CaseRank*, std::string, std::string, Labels>;
+
+  static Subject subjectOf(const CaseRank& caseRank, const Group& group, const std::set<std::string>& found) {
+    Labels labels = group.labels;
+    for (const std::string& label : found) labels.erase(label);
+    return {&caseRank, group.metric, group.device, std::move(labels)};
+  }
+
+  /// Whether the attempt reports on what the measurement is about, whatever it found.
+  [[nodiscard]] bool lookedAgain(const Group& group, int attempt) const {
+    const auto found = index_.evidence().findingLabels.find(group.metric);
+    const CaseRank* caseRank = index_.caseRank(group.caseId, group.rank);
+    if (found == index_.evidence().findingLabels.end() || caseRank == nullptr) return false;
+    const auto at = looked_.find(subjectOf(*caseRank, group, found->second));
+    return at != looked_.end() && at->second >= attempt;
   }
 
   static void fill(Verdict& verdict, const CheckResult& result) {
@@ -202,6 +248,8 @@ class StageJudge {
   const JudgeContext& context_;
   PeerTable peers_;
   std::map<std::pair<std::string, int>, const ExternalLoad*> loads_;  ///< by case and attempt
+  std::map<Subject, int> looked_;                                     ///< the last attempt that reports on it
+  bool triesAgain_ = false;  ///< the run ended before the stage did, whose failures may pass later
 };
 
 }  // namespace

@@ -65,6 +65,8 @@ struct StageEvidence {
   std::map<std::string, std::set<std::string>> caseMetrics;  ///< case id -> qualified metrics it may report
   /// Those that rank 0 alone reports, for its whole group: no other rank lacks them.
   std::set<std::string> leaderMetrics;
+  /// Metric -> its labels that say what was found: another attempt may have found something else, or nothing.
+  std::map<std::string, std::set<std::string>> findingLabels;
   std::vector<ExternalLoad> externalLoad;  ///< of cases on the host backend; see external_load.h
   /// case id -> labels known beforehand (its scalar parameters as text). An expectation whose `where`
   /// contradicts them does not apply to that case; one that no case can meet is an error if it is the plan's
@@ -104,9 +106,11 @@ struct StageJudgement {
 /// - a case that ended in error gives one error verdict, its missing measurements none; where another member
 /// of the group or the end of the run ended it, one for the case, which is about no device;
 /// - a stage whose group names a faulty component has an error at least;
-/// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept.
-/// A miss that external load explains (external_load.h) is an error, and so is the miss of a built-in limit
-/// on the conditions of a measurement (origin "condition"): neither says anything about the machine. A
+/// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept. Where
+/// the run was interrupted in a stage that allows flaky results a fail is an error: resumed, it is tried
+/// again. What was found in an earlier attempt and not in the last one, which looked at the same, has passed
+/// there. A miss that external load explains (external_load.h) is an error, and so is the miss of a built-in
+/// limit on the conditions of a measurement (origin "condition"): neither says anything about the machine. A
 /// profile's limit whose labels name a value that a case chose itself (the size of a message) applies where
 /// that value was measured; the metric as such must not be missing.
 /// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group

@@ -262,9 +262,10 @@ void checkPeak(StrictReader& r, const MetricSpec& metric) {
 
 Result<MetricSpec> readMetric(const Json& json, const std::string& path, const std::string& plugin) {
   MetricSpec metric;
-  StrictReader r(json, path,
-                 {"name", "unit", "direction", "labels", "backends", "summary", "remedy", "peak",
-                  "informational", "optional", "leader", "total", "standing", "series", "window"});
+  StrictReader r(
+      json, path,
+      {"name", "unit", "direction", "labels", "backends", "summary", "remedy", "peak", "informational",
+       "optional", "leader", "total", "standing", "series", "window", "finding_labels"});
   r.readName("name", metric.name);
   readBaseUnit(r, metric.unit);
   std::string direction = "none";
@@ -274,6 +275,11 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
   else
     r.fail("direction", parsed.error().message);
   r.optional("labels", metric.labels);
+  r.optional("finding_labels", metric.findingLabels);
+  for (const std::string& label : metric.findingLabels)
+    if (r.ok() && std::find(metric.labels.begin(), metric.labels.end(), label) == metric.labels.end())
+      r.fail("finding_labels", fmt::format("has {}, which is not a label of the metric{}",
+                                           printable(label, 40), didYouMean(label, metric.labels)));
   r.optional("summary", metric.summary);
   r.optional("remedy", metric.remedy);
   r.optional("peak", metric.peak);

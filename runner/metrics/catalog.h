@@ -41,6 +41,7 @@ struct MetricSpec {
   std::string unit;
   Direction direction = Direction::kNone;
   std::vector<std::string> labels;
+  std::vector<std::string> findingLabels;  ///< of these, those that say what was found, and not on what
   std::vector<std::string>
       backends;  ///< backends that report it; empty: all (GPU readings are absent on the host)
   std::string summary;

@@ -66,6 +66,7 @@ Json evidenceToJson(const StageEvidence& evidence) {
   json["expectations"] = std::move(expectations);
   json["case_metrics"] = evidence.caseMetrics;
   if (!evidence.leaderMetrics.empty()) json["leader_metrics"] = evidence.leaderMetrics;
+  if (!evidence.findingLabels.empty()) json["finding_labels"] = evidence.findingLabels;
   json["case_labels"] = evidence.caseLabels;
   if (evidence.sweep) json["group_ranks"] = evidence.groupRanks;
   for (const ExternalLoad& load : evidence.externalLoad)
@@ -113,16 +114,22 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
       evidence.externalLoad.push_back(std::move(load));
       return {};
     });
+  const Json* found = reader.has("finding_labels") ? reader.object("finding_labels") : nullptr;
   const Json* metrics = reader.object("case_metrics");
   const Json* labels = reader.object("case_labels");
   MUSTER_CHECK_OK(reader.status());
-  for (const auto& [id, names] : metrics->items()) {
-    if (!names.is_array()) return Error{ErrorCode::kProtocol, "expected a list of metrics for " + id, path};
-    std::set<std::string> known;
-    for (const Json& name : names)
-      if (name.is_string()) known.insert(name.get<std::string>());
-    if (!known.empty()) evidence.caseMetrics[id] = std::move(known);
-  }
+  const auto namesIn = [&](const Json& lists, auto& out) -> Status {
+    for (const auto& [of, names] : lists.items()) {
+      if (!names.is_array()) return Error{ErrorCode::kProtocol, "expected a list of names for " + of, path};
+      std::set<std::string> known;
+      for (const Json& name : names)
+        if (name.is_string()) known.insert(name.get<std::string>());
+      if (!known.empty()) out[of] = std::move(known);
+    }
+    return {};
+  };
+  MUSTER_CHECK_OK(namesIn(*metrics, evidence.caseMetrics));
+  if (found != nullptr) MUSTER_CHECK_OK(namesIn(*found, evidence.findingLabels));
   for (const auto& [id, values] : labels->items()) {
     Labels& known = evidence.caseLabels[id];
     for (const auto& [key, value] : values.items())

@@ -122,7 +122,8 @@ class StageComparison {
     leaveOutUnmeasured(*plugin, *test, ids, derived);
     addTelemetry(derived);
     compareLimits(stage_.name, derived.expectations, stored.expectations, out_);
-    if (derived.caseMetrics != stored.caseMetrics || derived.leaderMetrics != stored.leaderMetrics)
+    if (derived.caseMetrics != stored.caseMetrics || derived.leaderMetrics != stored.leaderMetrics ||
+        derived.findingLabels != stored.findingLabels)
       differ("the metrics that it had to report are not those of its test");
     if (derived.sweep != stored.sweep || derived.groupRanks != stored.groupRanks)
       differ("the sizes of its groups are not those of the plan");

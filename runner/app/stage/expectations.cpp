@@ -63,6 +63,15 @@ std::set<std::string> leaderMetricsOn(const PluginSpec& plugin, const TestSpec& 
   return metrics;
 }
 
+std::map<std::string, std::set<std::string>> findingLabelsOf(const PluginSpec& plugin, const TestSpec& test) {
+  std::map<std::string, std::set<std::string>> labels;
+  for (const MetricSpec& metric : test.metrics)
+    if (!metric.findingLabels.empty())
+      labels[plugin.name + "." + metric.name].insert(metric.findingLabels.begin(),
+                                                     metric.findingLabels.end());
+  return labels;
+}
+
 void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
                         const std::vector<std::string>& caseIds, StageEvidence& evidence) {
   std::set<std::pair<std::string, std::string>> measured;
@@ -145,6 +154,7 @@ StageEvidence expectedEvidence(const Stage& stage, const PluginSpec& plugin, con
   evidence.allowFlaky = stage.allowFlaky;
   evidence.expectations = stage.expectations;
   evidence.leaderMetrics = leaderMetricsOn(plugin, test, stage.scope);
+  evidence.findingLabels = findingLabelsOf(plugin, test);
   for (const Case& c : stage.cases) {
     evidence.caseMetrics[c.id] = metricsOn(plugin, test, backend);
     Labels& labels = evidence.caseLabels[c.id];

@@ -17,6 +17,8 @@ std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, 
 
 /// Those of them that rank 0 alone reports in a stage of `scope`; in scope device each rank is a group of its
 /// own.
+/// As StageEvidence::findingLabels.
+std::map<std::string, std::set<std::string>> findingLabelsOf(const PluginSpec& plugin, const TestSpec& test);
 std::set<std::string> leaderMetricsOn(const PluginSpec& plugin, const TestSpec& test, Scope scope);
 
 /// Takes the optional metrics that nothing was measured of out of what the cases in `caseIds` may report,

@@ -207,6 +207,30 @@ TEST(Traps, RetryUntilPassIsFlaky) {
   EXPECT_EQ(exitCode(story), 1);
 }
 
+/// Resumed, such a stage is tried again, and what it has failed is an earlier attempt then.
+TEST(Traps, AFailureThatAnInterruptedStageWillTryAgainIsAnErrorWhereFlakyIsAllowed) {
+  for (const bool allowed : {true, false})
+    for (const int attempts : {1, 2}) {
+      Story story;
+      story.evidence.allowFlaky = allowed;
+      story.measures(0, {1e14}).expects(atLeast(6.5e14)).ends(1).measures(1, {7e14});
+      if (attempts == 2) story.ends(0);
+      story.ends(0, CaseEnd::State::kError, "it was told to stop", attempts);
+      story.evidence.ends.back().cause = CaseEnd::Cause::kCancelled;
+      const StageJudgement judged = story.judge();
+      const auto failed = std::find_if(judged.verdicts.begin(), judged.verdicts.end(), [](const Verdict& v) {
+        return v.device == "gpu0" && !v.metric.empty();
+      });
+      ASSERT_NE(failed, judged.verdicts.end());
+      EXPECT_EQ(failed->outcome, allowed ? Outcome::kError : Outcome::kFail);
+      EXPECT_EQ(exitCode(story), allowed ? 3 : 1);
+      if (!allowed) continue;
+      EXPECT_THAT(failed->detail, HasSubstr("interrupted before this could be tried again"));
+      ASSERT_EQ(failed->attempts.size(), 1u) << "what was measured is not lost";
+      EXPECT_EQ(failed->attempts.front().outcome, Outcome::kFail);
+    }
+}
+
 TEST(Traps, ACrashThatWasRetriedIsFlakyToo) {
   const Story story = Story()
                           .ends(0, CaseEnd::State::kError, "SIGSEGV")
@@ -232,6 +256,51 @@ TEST(Traps, AMeasurementThatARetryNoLongerGivesIsAnError) {
   const Story story =
       Story().ends(0).measures(0, {7e14}).ends(0, CaseEnd::State::kOk, "", 2).expects(atLeast(6.5e14));
   expectError(story, "no measurement in attempt 2");
+}
+
+/// Each attempt names what it found: a failure that the next one does not find is flaky, and only where that
+/// one looked at the same.
+TEST(Traps, WhatARetryDoesNotFindAgainIsFlakyIfItLooked) {
+  const auto finds = [](Story& story, int attempt, const std::string& culprit, double count, int rank = 0) {
+    Measurement m;
+    m.metric = "compute.wrong";
+    m.unit = "count";
+    m.direction = Direction::kLower;
+    m.samples = {count};
+    m.labels = {{"culprit", culprit}};
+    story.measures(rank, std::move(m), attempt, "gemm");
+  };
+  const auto begun = [&](bool declared) {
+    Story story;
+    if (declared) story.evidence.findingLabels["compute.wrong"] = {"culprit"};
+    story.expects(expectingOf("compute.wrong", "count", CheckKind::kMax, 0));
+    story.ends(0).ends(0, CaseEnd::State::kOk, "", 2);
+    return story;
+  };
+  Story found = begun(true);
+  finds(found, 1, "link a - b", 1);
+  finds(found, 2, "none", 0);
+  EXPECT_EQ(found.outcomes(), "flaky pass");
+  EXPECT_THAT(found.judge().verdicts[0].detail,
+              HasSubstr("not found in attempt 2; attempt 1 had ended in fail"));
+  EXPECT_EQ(exitCode(found), 1);
+
+  Story later = begun(true);
+  finds(later, 1, "none", 0);
+  finds(later, 2, "link a - b", 1);
+  EXPECT_EQ(later.outcomes(), "pass fail");
+
+  Story undeclared = begun(false);
+  finds(undeclared, 1, "link a - b", 1);
+  finds(undeclared, 2, "none", 0);
+  EXPECT_EQ(undeclared.outcomes(), "error pass");
+
+  Story silent = begun(true);
+  finds(silent, 1, "link a - b", 1);
+  EXPECT_EQ(silent.outcomes(), "error");
+  silent.ends(1).ends(1, CaseEnd::State::kOk, "", 2);
+  finds(silent, 2, "none", 0, 1);
+  EXPECT_EQ(silent.outcomes(), "error pass") << "another rank looked at something else";
 }
 
 TEST(Traps, MeasurementsOfNobodyAreErrors) {
