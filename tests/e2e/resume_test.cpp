@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kill -9 at random moments: a resumed run ends as an undisturbed one would, and no process is left behind.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -293,6 +294,17 @@ class UnfixedRun {
 
   [[nodiscard]] fs::path out() const { return dir_.path() / "run"; }
   void fix() { dir_.write("fixed", ""); }
+  /// The runs that follow are given a waiver for the figure.
+  void waive() {
+    char node[256] = {};
+    gethostname(node, sizeof node - 1);
+    const auto file =
+        dir_.write("waivers.toml",
+                   std::string("schema = 1\n[[waiver]]\nstage = \"trial\"\nmetric = \"fake-fixed.value\"\n") +
+                       "node = \"" + node + "\"\nreason = \"known\"\napprover = \"J. Doe\"\n" +
+                       "expires = \"2099-12-31\"\n");
+    waivers_ = " --waivers " + file.string();
+  }
 
   ProcessResult resume() {
     return runMuster({"run", "--resume", out().string(), "--plugins", withFakes()[1]}, options());
@@ -320,10 +332,10 @@ class UnfixedRun {
   }
 
   ProcessResult stopped(bool resumed, const std::string& when, const std::string& signal) {
-    const std::string command = "\"$0\" run " + (resumed ? "--resume " : plan_.string() + " --out ") +
-                                out().string() + " --plugins " + withFakes()[1] +
-                                " & pid=$!; while kill -0 $pid && ! " + when +
-                                "; do sleep 0.05; done; kill -" + signal + " $pid; wait $pid";
+    const std::string command =
+        "\"$0\" run " + (resumed ? "--resume " : plan_.string() + waivers_ + " --out ") + out().string() +
+        " --plugins " + withFakes()[1] + " & pid=$!; while kill -0 $pid && ! " + when +
+        "; do sleep 0.05; done; kill -" + signal + " $pid; wait $pid";
     return runProcess({"bash", "-mc", command, (distDir() / "bin/muster").string()}, options());
   }
 
@@ -335,6 +347,7 @@ class UnfixedRun {
 
   TempDir dir_;
   fs::path plan_;
+  std::string waivers_;
 };
 
 TEST(Resume, DoesNotForgetWhatHadFailedBeforeTheInterruption) {
@@ -391,11 +404,30 @@ TEST(Resume, KnowsTheFirstAttemptOfAStageThatWasKilledInTheSecond) {
 
 TEST(Resume, AcceptsAFailureBeforeTheInterruptionOnlyWhereThePlanAllowsFlaky) {
   UnfixedRun run("allow_flaky = true\n");
-  EXPECT_EQ(run.terminated(false).exitCode, 1);
+  const auto first = run.terminated(false);
+  EXPECT_EQ(first.exitCode, 130) << "it will be tried again\n" << first.out << first.err;
+  EXPECT_NE(first.out.find("interrupted before this could be tried again"), std::string::npos) << first.out;
+  const auto report = runMuster({"report", (run.out() / "record.json").string()});
+  EXPECT_EQ(report.exitCode, 130) << report.out << report.err;
   run.fix();
   const auto resumed = run.resume();
   EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
   EXPECT_EQ(verdictsOf(recordIn(run.out()), Outcome::kFlaky).size(), 1u);
+}
+
+TEST(Resume, KeepsNoFailureOfAKilledRunThatIsWaived) {
+  UnfixedRun run("");
+  run.waive();
+  EXPECT_EQ(run.killed(false).exitCode, 128 + SIGKILL);
+  const std::string journal = readWhole(run.out() / "journal.jsonl");
+  const size_t at = journal.find("\"type\":\"interrupted\"");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NE(journal.find("\"outcome\":\"waived\"", at), std::string::npos);
+  EXPECT_EQ(journal.find("\"outcome\":\"fail\"", at), std::string::npos) << "nobody is rejected for it";
+  run.fix();
+  const auto last = run.resume();
+  EXPECT_EQ(last.exitCode, 0) << last.out << last.err;
+  EXPECT_EQ(verdictsOf(recordIn(run.out()), Outcome::kWaived).size(), 1u) << "the first attempt's";
 }
 
 TEST(Resume, OfAHealthyStageThatWasInterruptedCountsNoAttempt) {

@@ -63,7 +63,11 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
   node_.cluster = seat.cluster;
   node_.arrival = options.arrival;
   node_.chosenDevices = options.selection.devices;
-  node_.keepFailures = [this](const StageRecord& failed) { return folder_.appendInterrupted(failed); };
+  node_.keepFailures = [this](const StageRecord& failed) {
+    StageOutcome soFar{failed, accountingOf(failed)};
+    waive(soFar);
+    return folder_.appendInterrupted(soFar.record);
+  };
 
   record_.toolVersion = toolVersion();
   record_.buildId = buildId();

@@ -64,7 +64,9 @@ Status checkFrozen(const Json& run, const std::string& where) {
   MUSTER_CHECK_OK(reader.status());
   if (count >= 1 && count <= kMaxNodes && rank >= 0 && rank < count) return {};
   return Error{ErrorCode::kUsage,
-               fmt::format("node {} of {} nodes, expected at most {}", rank, count, kMaxNodes), where};
+               fmt::format("node_rank {} of {} nodes: expected a number below theirs, of at most {} nodes",
+                           rank, count, kMaxNodes),
+               where};
 }
 
 /// Cuts off a last line that a crash left without its end, so that the journal can go on: that stage is run
