@@ -76,7 +76,8 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
   MUSTER_CHECK_OK(requireEmpty(path));
   MUSTER_CHECK_OK(makeOutputFolder(path, "--out"));
   MUSTER_TRY(const fs::path own, ownFolder(path));
-  for (const char* name : {"inputs", "rounds", "records", "results", "attempts"})
+  MUSTER_CHECK_OK(claimEmpty(own));
+  for (const char* name : {"rounds", "records", "results", "attempts"})
     MUSTER_CHECK_OK(makeOutputFolder(own / name, "--out"));
   MUSTER_CHECK_OK(writeJson(own / kManifest, toJson(submission)));
   return RunStore(own, submission);
@@ -111,9 +112,7 @@ Result<Json> RunStore::values(int round) const {
 }
 
 Status RunStore::keepValues(int round, const Json& values) const {
-  const fs::path path = roundFile(folder_, round);
-  MUSTER_TRY(const Fd file, openOwnFile(path, O_WRONLY | O_TRUNC, 0600));
-  return appendAndSync(file.get(), dumpJson(values, 1) + "\n", path);
+  return writeJson(roundFile(folder_, round), values);
 }
 
 void RunStore::dropRound(int round) const {

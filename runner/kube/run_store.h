@@ -61,7 +61,8 @@ class RunStore {
   /// The number of the last round; 0 before the first.
   [[nodiscard]] int lastRound() const;
   [[nodiscard]] Result<Json> values(int round) const;
-  /// Keeps the values of a round, which hold keys: readable by the owner alone.
+  /// Keeps the values of a round, without its keys and token: whoever is given the run's directory reads
+  /// them.
   Status keepValues(int round, const Json& values) const;
   /// Takes a round back of which no object exists.
   void dropRound(int round) const;

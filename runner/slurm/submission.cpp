@@ -177,7 +177,8 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
     return Error{ErrorCode::kUsage,
                  fmt::format("it contains a symbolic link and resolves to {}; use that path", own.string()),
                  path.string()};
-  for (const char* name : {"inputs", "scripts", "logs", "claims", "exits", "records/nodes", "attempts"}) {
+  MUSTER_CHECK_OK(claimEmpty(path));
+  for (const char* name : {"scripts", "logs", "claims", "exits", "records/nodes", "attempts"}) {
     MUSTER_CHECK_OK(makeOutputFolder(path / name, "--out"));
   }
   MUSTER_CHECK_OK(writeFileAtomically(path / "nodes.txt", join(submission.nodes, "\n") + "\n"));

@@ -3,7 +3,9 @@
 #include "runner/system/run_store.h"
 
 #include <sys/file.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
@@ -12,11 +14,26 @@
 namespace muster {
 namespace fs = std::filesystem;
 
+namespace {
+
+Error notEmpty(const fs::path& folder) {
+  return Error{ErrorCode::kUsage, "this directory is not empty and was not changed; choose another --out",
+               folder.string()};
+}
+
+}  // namespace
+
 Status requireEmpty(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder, error) || fs::is_empty(folder, error)) return {};
-  return Error{ErrorCode::kUsage, "this directory is not empty and was not changed; choose another --out",
-               folder.string()};
+  return notEmpty(folder);
+}
+
+Status claimEmpty(const fs::path& folder) {
+  const fs::path inputs = folder / "inputs";
+  if (mkdir(inputs.c_str(), 0777) == 0) return {};
+  if (errno == EEXIST) return notEmpty(folder);
+  return Error{ErrorCode::kIo, errnoText(errno), inputs.string()};
 }
 
 Result<Fd> lockRun(const fs::path& folder) {

@@ -14,6 +14,9 @@ namespace muster {
 
 /// kUsage for a directory that holds anything; one that is missing passes.
 Status requireEmpty(const std::filesystem::path& folder);
+/// Creates `inputs` in the directory of a new run. kUsage if another process was faster, whose run it is
+/// then.
+Status claimEmpty(const std::filesystem::path& folder);
 
 /// Locks the run until the descriptor is closed. kUsage while another process holds it.
 Result<Fd> lockRun(const std::filesystem::path& folder);

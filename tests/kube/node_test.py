@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`muster k8s` with a plan that each node runs alone; the pods are processes of this machine."""
+import base64
 import os
 import shutil
 import unittest
@@ -25,6 +26,14 @@ class Node(case.Case):
         self.muster("sign", self.run_folder, "--key", key)
         shutil.copytree(self.run_folder, handed)
         os.remove(os.path.join(handed, "run.key"))
+        secrets = [base64.b64decode(value) for secret in self.cluster.store.list("secrets") for value in secret["data"].values()]
+        self.assertTrue(secrets)
+        for folder, _, names in os.walk(handed):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    content = file.read()
+                self.assertFalse([name for secret in secrets if secret in content], "a secret of the run is handed over")
+        self.muster("redact", handed, "--out", os.path.join(self.folder, "redacted"), "--map", os.path.join(self.folder, "map"))
         said = self.muster("verify", handed, "--key", key + ".pub", code=1)
         self.assertIn("NOT VERIFIED: nothing contradicts the result (rejected", said)  # logs of pods hold no journals and artifacts
         self.assertIn("derived again from 4 records, byte for byte", said)

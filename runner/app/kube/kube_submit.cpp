@@ -52,17 +52,22 @@ Status writeInputs(const kube::RunStore& run, const KubeOptions& o, const Plan& 
   return appendAndSync(file.get(), key + "\n", run.runKey());
 }
 
-/// The values of one round: which nodes, their keys, and a token if they run together.
-Result<Json> roundValues(const kube::RunStore& run, Json values, const std::vector<std::string>& nodes,
-                         int round) {
-  MUSTER_TRY(const std::string key, readKey(run.runKey()));
+/// The values of one round that may be kept.
+Json roundValues(const kube::RunStore& run, Json values, const std::vector<std::string>& nodes, int round) {
   values["nodes"] = nodes;
   values["nodeCount"] = nodes.size();
   values["run"]["id"] = run.submission().id;
   values["run"]["round"] = round;
   values["run"]["nodes"] = run.submission().nodes;
+  return values;
+}
+
+/// With those of its Secrets: the nodes' keys, and a token if they run together.
+Result<Json> withSecrets(const kube::RunStore& run, Json values) {
+  MUSTER_TRY(const std::string key, readKey(run.runKey()));
   values["recordKeys"] = Json::object();
-  for (const std::string& node : nodes) values["recordKeys"][node] = nodeKeyOf(key, node);
+  for (const Json& node : values["nodes"])
+    values["recordKeys"][node.get<std::string>()] = nodeKeyOf(key, node.get<std::string>());
   if (run.submission().together) {
     MUSTER_TRY(const std::string token, randomSecret());
     values["token"] = {{"value", token}};
@@ -76,8 +81,9 @@ Status createRound(const kube::RunStore& run, const Json& values, int round) {
   std::vector<std::string> files;
   for (const std::string& name : s.valueFiles) files.push_back((run.folder() / "inputs" / name).string());
   MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Json full, withSecrets(run, values));
   MUSTER_TRY(const std::string manifests,
-             manifestsOf(tree, fmt::format("{}-r{}", s.release, round), s.cluster.space, files, values));
+             manifestsOf(tree, fmt::format("{}-r{}", s.release, round), s.cluster.space, files, full));
   MUSTER_CHECK_OK(run.keepValues(round, values));
   Status created = kube::act(s.cluster, {"create", "--filename", "-"}, manifests);
   if (created.ok()) return {};
@@ -95,8 +101,7 @@ Status beginRun(const kube::RunStore& run, const KubeOptions& o, const Plan& pla
                 const std::vector<std::string>& nodes) {
   MUSTER_TRY(const Fd lock, run.lock());
   MUSTER_CHECK_OK(writeInputs(run, o, plan));
-  MUSTER_TRY(const Json values, roundValues(run, common, nodes, 1));
-  return createRound(run, values, 1);
+  return createRound(run, roundValues(run, common, nodes, 1), 1);
 }
 
 /// Splits nodes into those that can run now and those that cannot, which are listed.
@@ -240,9 +245,8 @@ Result<int> kubeResume(const KubeOptions& o) {
     const int round = run.lastRound() + 1;
     if (!again.empty()) {
       MUSTER_TRY(const Json before, run.values(round - 1));
-      MUSTER_TRY(const Json values, roundValues(run, before, again, round));
       // Only then: without a new round, the verdicts of the last one hold.
-      MUSTER_CHECK_OK(createRound(run, values, round));
+      MUSTER_CHECK_OK(createRound(run, roundValues(run, before, again, round), round));
       for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
     }
     printText("run {}: retesting {} nodes{}{}\n", run.folder().string(), again.size(),

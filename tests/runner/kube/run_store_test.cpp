@@ -6,6 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "tests/support/process.h"
 
 namespace muster::kube {
@@ -30,6 +35,24 @@ TEST(KubeRunStore, RefusesAFolderOfAnotherUser) {
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(made.error().text(), HasSubstr("belongs to user 12345"));
   EXPECT_TRUE(std::filesystem::is_empty(his));
+}
+
+/// What is refused changes nothing of the run that was faster.
+TEST(KubeRunStore, OfSeveralThatAreMadeAtOnceIsOne) {
+  const TempDir place;
+  for (int round = 0; round < 200; ++round) {
+    const auto folder = place.path() / std::to_string(round);
+    std::atomic<int> made = 0, ready = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        ++ready;
+        while (ready < 4) std::this_thread::yield();
+        made += RunStore::create(folder, Submission{}).ok() ? 1 : 0;
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(made, 1) << round;
+  }
 }
 
 /// Several pods of a round may come one after the other, each worse than what is there.
