@@ -8,6 +8,7 @@
 #include "runner/record/findings/concessions.h"
 #include "runner/record/findings/deviations.h"
 #include "runner/record/findings/marks.h"
+#include "runner/record/record_check.h"
 
 namespace muster {
 namespace {
@@ -19,7 +20,7 @@ int64_t milliseconds(double seconds) {
   return std::isfinite(value) && value > 0 && value < kLongestTime ? static_cast<int64_t>(value) : 0;
 }
 
-/// A flaky check blocks acceptance, so it is not what CTRF calls flaky: a test that passed in the end.
+/// A flaky check blocks acceptance unless its plan allows it: what CTRF calls flaky has passed in the end.
 const char* statusOf(Outcome outcome) {
   switch (outcome) {
     case Outcome::kPass:
@@ -73,11 +74,12 @@ Json extraOf(const StageRecord& stage, const Verdict& verdict, MeasuredTexts& me
 Json testOf(const Record& record, const StageRecord& stage, const Verdict& verdict, MeasuredTexts& measured) {
   const double share = stage.duration / static_cast<double>(stage.verdicts.size());
   Json test = {{"name", markPrefix(record) + nameOf(verdict)},
-               {"status", statusOf(verdict.outcome)},
+               {"status", statusOf(outcomeWithoutFlaky(stage, verdict))},
                {"duration", milliseconds(share)},
                {"suite", {record.node, stage.name}},
                {"rawStatus", outcomeName(verdict.outcome)},
                {"extra", extraOf(stage, verdict, measured)}};
+  if (verdict.outcome == Outcome::kFlaky && allowsFlaky(stage)) test["flaky"] = true;
   if (!verdict.detail.empty()) test["message"] = verdict.detail;
   if (verdict.attempts.size() > 1) {
     test["retries"] = verdict.attempts.size() - 1;
@@ -106,7 +108,7 @@ class TestList {
     for (const Verdict& verdict : stage.verdicts) {
       if (limit.add(text_, weightOf(verdict.outcome),
                     [&] { return listed(testOf(record_, stage, verdict, measured_)); }))
-        count(statusOf(verdict.outcome));
+        count(statusOf(outcomeWithoutFlaky(stage, verdict)));
     }
   }
   void addNote(const std::string& note) {

@@ -13,6 +13,7 @@
 #include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/record/findings/deviations.h"
+#include "runner/record/record_check.h"
 
 namespace muster {
 namespace {
@@ -250,7 +251,7 @@ Json extensionJson(const Verdict& verdict) {
 Json diagnosisJson(const Step& step, const Verdict& verdict) {
   const std::string about = verdict.metric.empty() ? step.stage.name : verdict.metric;
   Json diagnosis = {{"verdict", fmt::format("{} {}", about, outcomeName(verdict.outcome))},
-                    {"type", diagnosisType(verdict.outcome)}};
+                    {"type", diagnosisType(outcomeWithoutFlaky(step.stage, verdict))}};
   if (!verdict.detail.empty()) diagnosis["message"] = verdict.detail;
   step.name(verdict.device, diagnosis);
   return diagnosis;

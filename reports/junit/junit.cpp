@@ -13,6 +13,7 @@
 #include "runner/record/findings/marks.h"
 #include "runner/record/findings/peer_distance.h"
 #include "runner/record/markup.h"
+#include "runner/record/record_check.h"
 
 namespace muster {
 namespace {
@@ -125,7 +126,7 @@ std::string messageOf(const Verdict& verdict) {
 std::string resultElement(Suite& suite, const Verdict& verdict) {
   const std::string type = outcomeName(verdict.outcome);
   const std::string message = escapeAttribute(messageOf(verdict));
-  switch (kindOf(verdict.outcome)) {
+  switch (kindOf(outcomeWithoutFlaky(suite.stage, verdict))) {
     case Kind::kFailure:
       return fmt::format("      <failure message=\"{}\" type=\"{}\">{}</failure>\n", message, type,
                          escapeMarkup(bodyText(suite, verdict)));
@@ -185,7 +186,7 @@ std::string stageSuite(const Record& record, const StageRecord& stage, Counts& t
   for (const auto& verdict : stage.verdicts)
     if (limit.add(inside, weightOf(verdict.outcome),
                   [&] { return testcase(name, caseName(verdict), share, resultElement(suite, verdict)); }))
-      counts.add(kindOf(verdict.outcome));
+      counts.add(kindOf(outcomeWithoutFlaky(stage, verdict)));
   total.add(counts);
   return suiteElement(name, record, counts, stage.duration, stage.started, inside);
 }

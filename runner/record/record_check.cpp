@@ -316,6 +316,10 @@ bool allowsFlaky(const StageRecord& stage) {
   return found != stage.evidence.end() && *found == true;
 }
 
+Outcome outcomeWithoutFlaky(const StageRecord& stage, const Verdict& verdict) {
+  return verdict.outcome == Outcome::kFlaky && allowsFlaky(stage) ? Outcome::kWarn : verdict.outcome;
+}
+
 bool allowsEachFlaky(const std::vector<StageRecord>& stages) {
   const auto isFlaky = [](const Verdict& verdict) { return verdict.outcome == Outcome::kFlaky; };
   return std::all_of(stages.begin(), stages.end(), [&](const StageRecord& stage) {

@@ -76,6 +76,8 @@ Status checkRecord(const Record& record);
 
 /// The plan's permission for flaky stages is part of the evidence; without evidence there is none.
 bool allowsFlaky(const StageRecord& stage);
+/// What it comes to for tools that have no word for a flaky check which blocks nothing: a warning.
+Outcome outcomeWithoutFlaky(const StageRecord& stage, const Verdict& verdict);
 /// Whether the stage of each flaky verdict allows it, whatever else the stage found.
 bool allowsEachFlaky(const std::vector<StageRecord>& stages);
 

@@ -57,6 +57,28 @@ TEST_F(Capture, ComesToTheSameVerdicts) {
   }
 }
 
+TEST_F(Capture, ShowsADeviceAsItsLastAttemptDid) {
+  dir_.write("healthy.toml", readWhole(scenario("h100x8-healthy")));
+  const auto faults = dir_.write(
+      "faults.toml",
+      "schema = 1\nname = \"once\"\ninclude = [\"healthy.toml\"]\n[[fault]]\nkind = \"slow\"\ndevice = 5\n"
+      "factor = 0.5\nuntil = \"3s\"\nops = [\"gemm\"]\n");
+  const auto plan = dir_.write(
+      "plan.toml",
+      "schema = 1\nname = \"tried\"\n[[stage]]\nname = \"gemm\"\ntest = \"compute.gemm\"\nattempts = 3\n"
+      "allow_flaky = true\nparams = { size = 8192, dtype = \"bf16\" }\n[[stage]]\nname = \"memory\"\n"
+      "test = \"memory.bandwidth\"\n");
+  const auto runOf = [&](const std::string& scene, const std::string& out) {
+    return runMuster({"run", plan.string(), "--simulate", scene, "--plain", "--out", path(out)});
+  };
+  const auto real = runOf(faults.string(), "real");
+  ASSERT_EQ(real.exitCode, 0) << real.out << real.err;
+  ASSERT_THAT(real.out, HasSubstr("flaky"));
+  ASSERT_EQ(capture("real", "real.toml").exitCode, 0);
+  const auto again = runOf(path("real.toml"), "again");
+  EXPECT_EQ(again.exitCode, 0) << again.out << again.err;
+}
+
 TEST_F(Capture, SaysWhatItCannotShowAndKeepsNoSerialNumber) {
   EXPECT_EQ(run("node-quick.toml", scenario("h100x8-throttling"), "hot").exitCode, 1);
   const auto captured = capture("hot", "hot.toml");

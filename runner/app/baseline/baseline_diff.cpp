@@ -140,7 +140,8 @@ CLI::App* addBaseline(CLI::App& app, BaselineOptions& o) {
   learn->add_flag("--allow-simulated", o.allowSimulated,
                   "allow simulated records; the profile is marked SIMULATED");
   learn->add_flag("--unconfirmed", o.unconfirmed,
-                  "trust the run directory of a Slurm run for jobs that Slurm no longer knows");
+                  "trust the run directory of a Slurm run for jobs that Slurm no longer knows, and a "
+                  "delivery, which lacks the key of its run");
   learn->footer(kLearnHelp);
   CLI::App* diff =
       baseline->add_subcommand("diff", "compare two profiles: looser, tighter and changed limits");

@@ -93,7 +93,8 @@ void addPrune(CLI::App* prune, HistoryOptions& o) {
 
 void addUnconfirmed(CLI::App* command, HistoryOptions& o) {
   command->add_flag("--unconfirmed", o.unconfirmed,
-                    "trust the run directory of a Slurm run for jobs that Slurm no longer knows");
+                    "trust the run directory of a Slurm run for jobs that Slurm no longer knows, and a "
+                    "delivery, which lacks the key of its run");
 }
 
 void addDelta(CLI::App* delta, HistoryOptions& o) {

@@ -126,13 +126,18 @@ class Capture {
 
   /// Each device's median over all samples of a metric with these labels; the last attempt's.
   [[nodiscard]] ByDevice mediansOf(const std::string& metric, const Labels& labels) {
-    std::map<std::string, std::vector<double>> samples;
-    for (const Measurement* m : byMetric_[metric])
-      if (labelsMatch(m->labels, labels))
-        for (const double sample : m->samples)
-          if (std::isfinite(sample) && sample > 0) samples[m->device].push_back(sample);
+    std::map<std::string, std::pair<int, std::vector<double>>> samples;  // with their attempt
+    for (const Measurement* m : byMetric_[metric]) {
+      if (!labelsMatch(m->labels, labels)) continue;
+      auto& [attempt, last] = samples[m->device];
+      if (m->attempt > attempt) last.clear();
+      attempt = std::max(attempt, m->attempt);
+      for (const double sample : m->samples)
+        if (m->attempt == attempt && std::isfinite(sample) && sample > 0) last.push_back(sample);
+    }
     ByDevice medians;
-    for (const auto& [device, all] : samples) medians[device] = medianOf(all);
+    for (const auto& [device, last] : samples)
+      if (!last.second.empty()) medians[device] = medianOf(last.second);
     return medians;
   }
 

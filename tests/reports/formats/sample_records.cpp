@@ -99,6 +99,10 @@ std::vector<std::pair<std::string, Record>> everyKindOfRecord() {
   measured.simulated = false;
   measured.scenario.clear();
   measured.stages[0].measurements[0].samples[0] = std::numeric_limits<double>::quiet_NaN();
+  Record flaky = healthyRecord();  // where the plan allows it
+  flaky.stages[0].evidence["allow_flaky"] = true;
+  flaky.stages[0].verdicts[0].outcome = Outcome::kFlaky;
+  settle(flaky);
   Record unknown = ended(Acceptance::kIncomplete, 3, "unknown SKU");
   unknown.profile = {};
   Record none;
@@ -117,6 +121,7 @@ std::vector<std::pair<std::string, Record>> everyKindOfRecord() {
       {"no-gpu", ended(Acceptance::kNoGpu, 5, "no GPU was found")},
       {"imported", importedRecord()},
       {"measured", measured},
+      {"flaky", flaky},
       {"none", none}};
   all[3].second.redacted = {std::string(64, 'c'), {"host"}};
   for (auto& [name, record] : all) record = shortened(std::move(record));
