@@ -26,9 +26,11 @@ CheckResult errorResult(const std::string& detail) {
   return {Outcome::kError, kNaN, "", kNaN, "", kNaN, detail};
 }
 
-Outcome missed(const Expectation& e) {
-  if (e.origin == "condition") return Outcome::kError;
-  return e.severity == Severity::kWarn ? Outcome::kWarn : Outcome::kFail;
+void setMissed(const Expectation& e, CheckResult& result) {
+  result.unrelated = e.origin == "condition";
+  result.outcome = result.unrelated                ? Outcome::kError
+                   : e.severity == Severity::kWarn ? Outcome::kWarn
+                                                   : Outcome::kFail;
 }
 
 /// A figure against a bound.
@@ -45,7 +47,7 @@ CheckResult compare(const Expectation& e, double observed, const Bound& bound, c
   result.limitText = bound.text;
   result.margin = distance.margin;
   if (!distance.met)
-    result.outcome = missed(e);
+    setMissed(e, result);
   else
     result.outcome = distance.margin < e.warnBand ? Outcome::kWarn : Outcome::kPass;
   // Two figures that look the same must not be said to differ: then more digits are shown.
@@ -151,7 +153,7 @@ CheckResult checkMembership(const Expectation& e, const Group& group, const Merg
     const std::set<std::string_view> allowed(e.allowed.begin(), e.allowed.end());
     const auto odd = std::find_if(merged.texts.begin(), merged.texts.end(),
                                   [&](const std::string& text) { return allowed.count(text) == 0; });
-    if (odd != merged.texts.end()) result.outcome = missed(e);
+    if (odd != merged.texts.end()) setMissed(e, result);
     result.observedText = "\"" + printable(odd == merged.texts.end() ? merged.texts.front() : *odd) + "\"";
   } else {
     std::sort(numbers.begin(), numbers.end());
@@ -163,7 +165,7 @@ CheckResult checkMembership(const Expectation& e, const Group& group, const Merg
       return (above == numbers.end() || !sameFigure(x, *above)) &&
              (above == numbers.begin() || !sameFigure(x, *std::prev(above)));
     });
-    if (odd != merged.samples.end()) result.outcome = missed(e);
+    if (odd != merged.samples.end()) setMissed(e, result);
     result.observed = odd == merged.samples.end() ? merged.samples.front() : *odd;
     result.observedText = formatQuantity(result.observed, group.unit, 9);
   }
@@ -202,7 +204,10 @@ CheckResult checkWords(const Expectation& e, const Group& group, const Merged& m
     return word != e.allowed.end();
   });
   CheckResult result = errorResult("");
-  result.outcome = text == merged.texts.end() ? Outcome::kPass : missed(e);
+  if (text == merged.texts.end())
+    result.outcome = Outcome::kPass;
+  else
+    setMissed(e, result);
   result.observedText = "\"" + printable(text == merged.texts.end() ? merged.texts.front() : *text) + "\"";
   result.limitText = (wanted               ? "a text with "
                       : quoted.size() == 1 ? "a text without "
@@ -235,7 +240,7 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
     if (source >= answers->second.size()) return errorResult("the plan's predicate gave no answer for it");
     const auto& [met, message] = answers->second[source];
     if (met) continue;
-    result.outcome = missed(e);
+    setMissed(e, result);
     if (!message.empty()) result.detail += ": " + printable(message);
     break;
   }

@@ -17,7 +17,8 @@ struct CheckResult {
   double limit = 0;
   std::string limitText;  ///< "at least 650 TFLOP/s"
   double margin = 0;
-  std::string detail;  ///< "488 TFLOP/s, required at least 650 TFLOP/s (25% below)"
+  std::string detail;      ///< "488 TFLOP/s, required at least 650 TFLOP/s (25% below)"
+  bool unrelated = false;  ///< a miss that says nothing about the machine: an error
 };
 
 /// Why no measurement could be judged by `expectation`, or an empty text. A limit that nothing can miss is a

@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
@@ -52,10 +51,6 @@ class StageJudge {
       : index_(index), context_(context), peers_(index) {
     for (const ExternalLoad& load : index.evidence().externalLoad)
       loads_.emplace(std::pair(load.caseId, load.attempt), &load);
-    const auto& ends = index.evidence().ends;
-    triesAgain_ = index.evidence().allowFlaky &&
-                  std::any_of(ends.begin(), ends.end(),
-                              [](const CaseEnd& end) { return end.cause == CaseEnd::Cause::kCancelled; });
     for (const auto& [metric, labels] : index.evidence().findingLabels)
       for (const auto& caseRank : index.caseRanks())
         for (const Group* group : caseRank->groups)
@@ -136,6 +131,7 @@ class StageJudge {
         explainedByLoad(*slot.expectation, *slot.group, result, *load->second, isOfGroup(*slot.group));
     if (why.empty()) return;
     result.outcome = Outcome::kError;
+    result.unrelated = true;
     result.detail += "; not measurable: " + why;
     verdict.remedy = "Stop other work on this node, then run again";
   }
@@ -170,37 +166,45 @@ class StageJudge {
   /// The last attempt counts. One that ended well and no longer measured this has no measurement.
   void judgeAttempts(const Slot& slot, Verdict& verdict) {
     CheckResult last;
+    const AttemptOutcome* failed = nullptr;  // the first that says something about the machine
+    verdict.attempts.reserve(slot.group->attempts.size() + 1);
     for (const auto& [attempt, merged] : slot.group->attempts) {
       last = checkAttempt(slot, attempt, merged, verdict);
       verdict.attempts.push_back({attempt, last.outcome, last.observed});
+      if (failed == nullptr && isBad(last.outcome) && !last.unrelated) failed = &verdict.attempts.back();
     }
     const int lastAttempt = slot.caseRank->lastAttempt();
-    const bool missing = slot.caseRank->endedWell() && verdict.attempts.back().attempt < lastAttempt;
-    const bool failed = last.outcome == Outcome::kFail || last.outcome == Outcome::kError;
-    if (missing && lookedAgain(*slot.group, lastAttempt)) {
-      if (failed) {
+    const bool missing = verdict.attempts.back().attempt < lastAttempt;
+    if (missing && slot.caseRank->endedWell() && lookedAgain(*slot.group, lastAttempt)) {
+      if (isBad(last.outcome)) {
         const std::string detail = fmt::format("{}; not found in attempt {}", last.detail, lastAttempt);
-        last = {Outcome::kPass, kNaN, "", kNaN, "", kNaN, detail};
-        verdict.attempts.push_back({lastAttempt, Outcome::kPass, kNaN});
+        last = {last.unrelated ? Outcome::kWarn : Outcome::kPass, kNaN, "", kNaN, "", kNaN, detail};
+        verdict.attempts.push_back({lastAttempt, last.outcome, kNaN});
       }
-    } else if (missing) {
-      last = {Outcome::kError,
-              kNaN,
-              "",
-              kNaN,
-              "",
-              kNaN,
-              fmt::format("no measurement in attempt {}", lastAttempt)};
+    } else if (missing && slot.caseRank->endedWell()) {
+      const std::string detail = fmt::format("no measurement in attempt {}", lastAttempt);
+      last = {Outcome::kError, kNaN, "", kNaN, "", kNaN, detail};
       verdict.attempts.push_back({lastAttempt, Outcome::kError, kNaN});
-    }
-    if (triesAgain_ && last.outcome == Outcome::kFail) {
+    } else if (missing && last.outcome == Outcome::kFail && wasBeingRetried(*slot.caseRank)) {
       last.outcome = Outcome::kError;
-      last.detail += "; the run was interrupted before this could be tried again";
+      last.detail += fmt::format("; the run was interrupted in attempt {}", lastAttempt);
     }
     fill(verdict, last);
-    markFlaky(verdict);
+    if (failed != nullptr && (verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kWarn)) {
+      verdict.outcome = Outcome::kFlaky;
+      verdict.detail +=
+          fmt::format("; attempt {} had ended in {}", failed->attempt, outcomeName(failed->outcome));
+    }
     if (verdict.attempts.size() == 1 && verdict.attempts.front().outcome == verdict.outcome)
       verdict.attempts.clear();
+  }
+
+  static bool isBad(Outcome outcome) { return outcome == Outcome::kFail || outcome == Outcome::kError; }
+
+  /// Whether the whole run ended while what had failed was tried again, by a plan that allows such a failure.
+  [[nodiscard]] bool wasBeingRetried(const CaseRank& caseRank) const {
+    return index_.evidence().allowFlaky && caseRank.rank >= 0 &&
+           caseRank.lastEnd().cause == CaseEnd::Cause::kCancelled;
   }
 
   /// What was measured, and on what, but for the labels that say what was found.
@@ -233,23 +237,11 @@ class StageJudge {
     if (result.outcome == Outcome::kSkipped) verdict.required = false;
   }
 
-  static void markFlaky(Verdict& verdict) {
-    if (verdict.outcome != Outcome::kPass && verdict.outcome != Outcome::kWarn) return;
-    for (const auto& attempt : verdict.attempts) {
-      if (attempt.outcome != Outcome::kFail && attempt.outcome != Outcome::kError) continue;
-      verdict.outcome = Outcome::kFlaky;
-      verdict.detail +=
-          fmt::format("; attempt {} had ended in {}", attempt.attempt, outcomeName(attempt.outcome));
-      return;
-    }
-  }
-
   const EvidenceIndex& index_;
   const JudgeContext& context_;
   PeerTable peers_;
   std::map<std::pair<std::string, int>, const ExternalLoad*> loads_;  ///< by case and attempt
   std::map<Subject, int> looked_;                                     ///< the last attempt that reports on it
-  bool triesAgain_ = false;  ///< the run ended before the stage did, whose failures may pass later
 };
 
 }  // namespace

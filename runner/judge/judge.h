@@ -106,16 +106,16 @@ struct StageJudgement {
 /// - a case that ended in error gives one error verdict, its missing measurements none; where another member
 /// of the group or the end of the run ended it, one for the case, which is about no device;
 /// - a stage whose group names a faulty component has an error at least;
-/// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept. Where
-/// the run was interrupted in a stage that allows flaky results a fail is an error: resumed, it is tried
-/// again. What was found in an earlier attempt and not in the last one, which looked at the same, has passed
-/// there. A miss that external load explains (external_load.h) is an error, and so is the miss of a built-in
-/// limit on the conditions of a measurement (origin "condition"): neither says anything about the machine. A
-/// profile's limit whose labels name a value that a case chose itself (the size of a message) applies where
-/// that value was measured; the metric as such must not be missing.
-/// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group
-/// has a single device by inventory, which gives `skipped` (not required), as do peers that a partial run
-/// left out.
+/// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept.
+/// What was found in an earlier attempt and not in the last one, which looked at the same, has passed there.
+/// A fail that was being tried again when the run was interrupted is an error where the stage allows flaky
+/// results.
+/// A miss that external load explains (external_load.h) is an error, and so is the miss of a built-in
+/// limit on the conditions of a measurement (origin "condition"): neither says anything about the machine,
+/// nor makes it flaky. A profile's limit whose labels name a value that a case chose itself (the size of a
+/// message) applies where that value was measured; the metric as such must not be missing. `within` needs at
+/// least two peers in the node, else the verdict is an error that says so, unless the group has a single
+/// device by inventory, which gives `skipped` (not required), as do peers that a partial run left out.
 StageJudgement judgeStage(const StageEvidence& evidence, const JudgeContext& context);
 
 struct Decision {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kBegin = "#muster-record ";
 constexpr std::string_view kEnd = "#muster-record-end";
+constexpr size_t kMostHeadBytes = 1000;    // of the line that announces a record
 constexpr size_t kMostRecord = 16u << 20;  // bytes; as much as `muster fleet` reads
 
 Error invalid(const std::string& what) {
@@ -73,8 +74,9 @@ Result<LoggedRecord> recordInLog(std::string_view log) {
   const size_t end = log.find(kEnd, begin);
   if (body == std::string_view::npos || end == std::string_view::npos || log[end - 1] != '\n')
     return invalid("ends within its record");
-  const auto words = split(log.substr(begin + kBegin.size(), body - begin - kBegin.size()), ' ');
-  if (words.size() != 3) return invalid("announces a record in another form");
+  const std::string_view head = log.substr(begin + kBegin.size(), body - begin - kBegin.size());
+  const auto words = split(head.substr(0, kMostHeadBytes), ' ');
+  if (head.size() > kMostHeadBytes || words.size() != 3) return invalid("announces a record in another form");
   LoggedRecord record;
   record.node = words[0];
   const auto [last, failure] =

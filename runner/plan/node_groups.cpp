@@ -81,6 +81,7 @@ void readSweep(TableReader& table, Stage& stage) {
 
 std::vector<std::string> sweepNames(const std::string& stage, const Json& nodes) {
   std::vector<std::string> names;
+  if (!isPlainName(stage) || (nodes.is_array() && nodes.size() > kMostGroups)) return {};
   if (nodes.is_array())
     for (const Json& entry : nodes)
       if (const auto number = numberIn(entry)) names.push_back(groupName(stage, *number));

@@ -15,7 +15,7 @@ namespace muster {
 void readSweep(TableReader& table, Stage& stage);
 
 /// The names of the stages that `stage` stands for with these `nodes`, as the plan's file has them:
-/// "train-nodes-2". Of nodes that are no sweep: its own.
+/// "train-nodes-2". Of nodes that are no sweep: its own. None where no plan could have such a stage.
 std::vector<std::string> sweepNames(const std::string& stage, const Json& nodes);
 
 /// Tells names that two stages would have, names that become too long, and too many stages or cases.

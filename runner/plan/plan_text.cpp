@@ -20,8 +20,9 @@ std::vector<StageOfText> stagesOf(const std::optional<PlanDocument>& document) {
     const double number = ranks.is_number() ? ranks.get<double>() : 0;  // 2.0 is one, too
     const int stated = number > 0 && number < 1e9 ? static_cast<int>(number) : 0;
     const bool required = stage.value("required", Json(true)) != false;
-    for (std::string& one : sweepNames(name->get<std::string>(), stage.value("nodes", Json())))
-      stages.push_back({std::move(one), stated, required});
+    std::vector<std::string> names = sweepNames(name->get<std::string>(), stage.value("nodes", Json()));
+    if (names.empty()) return {};
+    for (std::string& one : names) stages.push_back({std::move(one), stated, required});
   }
   return stages;
 }

@@ -59,39 +59,54 @@ std::string whatSlurmSays(const std::string& node, const std::string& number, in
   return fmt::format("exit {}, but Slurm reports that job {} ended with {}", code, job->id, job->exitCode);
 }
 
-/// Whether a verdict of a stage, or an attempt of one, has one of these outcomes. Verdicts are folded:
-/// several have a list of outcomes in their "rows".
-bool hasVerdict(const Json& stage, std::initializer_list<std::string_view> outcomes) {
-  const auto is = [&](const Json& outcome) {
-    return outcome.is_string() && std::find(outcomes.begin(), outcomes.end(),
-                                            outcome.get_ref<const std::string&>()) != outcomes.end();
-  };
-  const auto holds = [&](const Json& verdict, const auto& self) -> bool {
-    if (verdict.is_array())
-      return std::any_of(verdict.begin(), verdict.end(),
-                         [&](const Json& one) { return is(one) || self(one, self); });
-    if (!verdict.is_object()) return false;
-    if (const auto found = verdict.find("outcome"); found != verdict.end() && *found == "waived")
-      return false;
-    for (const char* key : {"outcome", "rows", "attempts"})
-      if (const auto found = verdict.find(key); found != verdict.end() && (is(*found) || self(*found, self)))
-        return true;
-    return false;
-  };
-  const auto verdicts = stage.find("verdicts");
-  return verdicts != stage.end() && holds(*verdicts, holds);
+/// Whether an attempt failed; like verdicts, attempts may be folded.
+bool hasFailed(const Json& attempts) {
+  if (attempts.is_string()) return attempts == "fail";
+  if (attempts.is_array()) return std::any_of(attempts.begin(), attempts.end(), hasFailed);
+  if (!attempts.is_object()) return false;
+  return std::any_of(attempts.begin(), attempts.end(), hasFailed);
 }
 
-/// Whether the line of a stage tells of a failure that its plan does not allow. What an interrupted stage
-/// has tried and may try again is none where its plan allows that.
+/// Calls `tells(outcome, attempts)` for the verdicts of a stage until it returns true. Verdicts are folded:
+/// what several do not share are lists in their "rows".
+template <typename F>
+bool anyVerdict(const Json& stage, F tells) {
+  const auto verdicts = stage.find("verdicts");
+  if (verdicts == stage.end() || !verdicts->is_array()) return false;
+  for (const Json& verdict : *verdicts) {
+    if (!verdict.is_object()) continue;
+    const auto rows = verdict.find("rows");
+    const bool folded =
+        rows != verdict.end() && rows->is_object() && !rows->empty() && rows->begin()->is_array();
+    const size_t count = folded ? rows->begin()->size() : 1;
+    for (size_t i = 0; i < count; ++i) {
+      const auto valueOf = [&](const char* key) -> Json {
+        if (folded && rows->contains(key)) {
+          const Json& column = rows->at(key);
+          return column.is_array() && i < column.size() ? column[i] : Json();
+        }
+        return verdict.contains(key) ? verdict.at(key) : Json();
+      };
+      if (tells(valueOf("outcome"), valueOf("attempts"))) return true;
+    }
+  }
+  return false;
+}
+
+/// Whether the line of a stage tells of a failure that its plan does not allow. Of an interrupted stage, what
+/// failed once counts.
 bool tellsFailure(const Json& stage, bool interrupted) {
   std::string outcome;
   bool allowsFlaky = false;
   JsonReader(stage, "stage").optional("outcome", outcome);
   if (const auto evidence = stage.find("evidence"); evidence != stage.end() && evidence->is_object())
     JsonReader(*evidence, "evidence").optional("allow_flaky", allowsFlaky);
-  if (interrupted) return !allowsFlaky && hasVerdict(stage, {"fail", "flaky"});
-  return outcome == "fail" || (!allowsFlaky && (outcome == "flaky" || hasVerdict(stage, {"flaky"})));
+  if (!interrupted && outcome == "fail") return true;
+  return anyVerdict(stage, [&](const Json& verdict, const Json& attempts) {
+    if (verdict == "waived") return false;
+    if (interrupted && verdict == "fail") return true;
+    return !allowsFlaky && (verdict == "flaky" || (interrupted && hasFailed(attempts)));
+  });
 }
 
 /// Whether something had failed in a run that left no record: its runner was killed, or its node went down.

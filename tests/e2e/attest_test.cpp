@@ -804,6 +804,12 @@ TEST_F(Attest, RefusesWhatItCannotUse) {
   EXPECT_EQ(verify(made("healthy"), {"--key", made("supplier")}).exitCode, 2) << "a private key";
   EXPECT_EQ(runMuster({"sign", made("healthy")}).exitCode, 2) << "no key";
   EXPECT_EQ(runMuster({"sign", "--new-key", made("supplier")}).exitCode, 2) << "it exists";
+  const std::string within = made("healthy") + "/own.key";
+  ASSERT_EQ(runMuster({"sign", "--new-key", within}).exitCode, 0);
+  const auto delivered = runMuster({"sign", made("healthy"), "--key", within});
+  EXPECT_EQ(delivered.exitCode, 2);
+  EXPECT_THAT(delivered.err, HasSubstr("the key lies in the directory that it is to sign"));
+  for (const char* end : {"", ".pub"}) fs::remove(within + end);
   expectRefuted(verify(dir_.path()), "there is no record.json");
 }
 

@@ -33,14 +33,20 @@ std::string behind(const std::string& text, const std::string& before) {
   return text.rfind(before, 0) == 0 ? text.substr(before.size()) : "";
 }
 
+/// What stands between "culprit=" and " kind=".
+std::string culpritIn(const std::string& labels) {
+  const size_t begin = labels.find("culprit=");
+  const size_t end = labels.rfind(" kind=");
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return "";
+  return labels.substr(begin + 8, end - begin - 8);
+}
+
 /// What a test says itself: "culprit=link n2 - n3, rail 1 kind=link". False where it says nothing of the
 /// kind.
 bool readCulprit(const std::string& labels, Suspect& suspect) {
-  const size_t begin = labels.find("culprit=");
-  const size_t end = labels.rfind(" kind=");
-  if (begin == std::string::npos || end == std::string::npos || end < begin) return false;
-  const std::string kind = labelIn(labels.substr(end), "kind");
-  const std::string culprit = labels.substr(begin + 8, end - begin - 8);
+  const std::string culprit = culpritIn(labels);
+  if (culprit.empty()) return false;
+  const std::string kind = labelIn(labels.substr(labels.rfind(" kind=")), "kind");
   const std::string node = behind(culprit, "node ");
   if (kind == "link") {
     suspect.kind = SuspectKind::kLink;
@@ -161,29 +167,34 @@ std::string deviationLine(const DeviationSummary& d, const FleetNames& names) {
                      metric.empty() ? "" : ", " + printable(metric), d.detail.empty() ? "" : ": " + d.detail);
 }
 
-std::string evidenceOf(const DeviationSummary& d, const NodeSummary& record, const FleetNames& names) {
+CulpritFigures::CulpritFigures(const NodeSummary& record, const FleetNames& names) : names_(names) {
+  constexpr std::string_view kOfCulprits = ".culprit_";
+  for (const Figure& figure : record.figures) {
+    const FigureKey& key = names.figures[figure.key];
+    if (key.metric.find(kOfCulprits) == std::string::npos) continue;
+    const auto culprit = key.labels.find("culprit");
+    if (culprit != key.labels.end())
+      medians_.try_emplace({key.metric, key.unit, culprit->second}, static_cast<double>(figure.median));
+  }
+}
+
+std::string CulpritFigures::evidenceOf(const DeviationSummary& d) const {
   Suspect suspect;
-  if (!readCulprit(d.labels, suspect)) return deviationLine(d, names);
-  const std::string& metric = names.texts[d.metric];
-  const std::string stem = metric.substr(0, metric.find('.') + 1) + "culprit_";
+  if (!readCulprit(d.labels, suspect)) return deviationLine(d, names_);
+  const std::string& metric = names_.texts[d.metric];
+  const std::string stem = metric.substr(0, metric.find('.') + 1) + "culprit_", culprit = culpritIn(d.labels);
   const auto valueOf = [&](const std::string& name, const char* unit) {
-    for (const Figure& figure : record.figures) {
-      const FigureKey& key = names.figures[figure.key];
-      const auto culprit = key.labels.find("culprit");
-      if (key.metric == stem + name && key.unit == unit && culprit != key.labels.end() &&
-          d.labels.find("culprit=" + culprit->second + " ") != std::string::npos)
-        return static_cast<double>(figure.median);
-    }
-    return std::numeric_limits<double>::quiet_NaN();
+    const auto found = medians_.find({stem + name, unit, culprit});
+    return found == medians_.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
   };
   for (const auto& [name, unit] : {std::pair{"bandwidth", "B/s"}, {"latency", "s"}}) {
     const double value = valueOf(name, unit), peers = valueOf(std::string("peer_") + name, unit);
     if (value > 0 && peers > 0)
       return fmt::format("{}: {}, {}: {} {} of its peers", outcomeName(d.outcome),
-                         printable(names.texts[d.stage]), printable(metric), name,
+                         printable(names_.texts[d.stage]), printable(metric), name,
                          shareText(value, peers, unit));
   }
-  return deviationLine(d, names);
+  return deviationLine(d, names_);
 }
 
 std::string remedyOf(const DeviationSummary& d) {

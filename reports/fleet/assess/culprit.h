@@ -2,6 +2,11 @@
 // What one deviation speaks against: a device, a link, a rail of a node, a switch, or the node as a whole.
 #pragma once
 
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
@@ -30,9 +35,18 @@ std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failure
 /// "fail: gemm, compute.gemm_throughput: gpu5 ...".
 std::string deviationLine(const DeviationSummary& deviation, const FleetNames& names);
 
-/// The same with the bandwidth of the culprit beside that of the others, where the record has both: "28.8 of
-/// 48 GB/s, 60%".
-std::string evidenceOf(const DeviationSummary& deviation, const NodeSummary& record, const FleetNames& names);
+/// What one record has measured of the culprits that it names.
+class CulpritFigures {
+ public:
+  CulpritFigures(const NodeSummary& record, const FleetNames& names);
+  /// As deviationLine(), but with the bandwidth of the culprit beside that of the others, where the record
+  /// has both: "28.8 of 48 GB/s, 60%".
+  [[nodiscard]] std::string evidenceOf(const DeviationSummary& deviation) const;
+
+ private:
+  const FleetNames& names_;
+  std::map<std::tuple<std::string, std::string, std::string>, double> medians_;  ///< metric, unit, culprit
+};
 
 /// What to do about the culprit that the deviation names.
 std::string remedyOf(const DeviationSummary& deviation);

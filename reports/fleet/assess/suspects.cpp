@@ -350,9 +350,10 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
       }
       for (Suspect& suspect : takeWholeNode(failures, node, *records.names))
         suspects.push_back(std::move(suspect));
+      const CulpritFigures figures(record, *records.names);
       for (const DeviationSummary* d : failures) {
         for (Suspect& suspect : blame.of(*d, record).parts) {
-          suspect.evidence.push_back(evidenceOf(*d, record, *records.names));
+          suspect.evidence.push_back(figures.evidenceOf(*d));
           if (suspect.kind == SuspectKind::kLink) suspect.reporters.insert(record.node);
           if (suspect.contested)
             suspect.evidence.back() +=

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <regex>
 
+#include "reports/fleet/read/dom_fields.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
@@ -125,6 +126,14 @@ CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped
   const size_t peer = detail.find(kStoppedFor);
   if (peer == std::string_view::npos) return {has(detail, kLostGroup) ? Cause::kGroup : Cause::kOwn, {}};
   return {Cause::kPeer, detail.substr(peer + kStoppedFor.size())};
+}
+
+std::string boundedCause(std::string_view text) {
+  constexpr size_t kMostBytes = 2'000;  // node 0 names at most 20 nodes
+  if (text.size() <= kMostBytes) return bounded(text, 2 * kMostBytes);
+  size_t end = text.rfind(", ", kMostBytes);
+  if (end == std::string_view::npos) end = text.rfind(' ', kMostBytes);
+  return bounded(text.substr(0, end == std::string_view::npos ? 0 : end), 2 * kMostBytes);
 }
 
 std::vector<Mention> accusedBy(const std::string& whole) {

@@ -36,6 +36,10 @@ struct Mention {
   bool interrupted = false;  ///< a user or scheduler ended it: nobody's fault
 };
 
+/// A text that may name parts, short enough to be kept, and cut where a name ends: the start of a number
+/// would name another part.
+std::string boundedCause(std::string_view text);
+
 /// The parts that a source of kPeer holds to be faulty: "rank 3 (gpu3 of node 1 (n1)) was killed", "node 1
 /// (n1) was lost". Empty: it names none, or only those that suffer from it.
 std::vector<Mention> accusedBy(const std::string& whole);

@@ -56,7 +56,7 @@ struct StageSummary {
   uint32_t name = 0;  ///< in FleetNames::texts
   Scope scope = Scope::kDevice;
   StageState state = StageState::kRan;
-  std::string reason;  ///< of a state other than ran; at most 300 bytes
+  std::string reason;  ///< of a state other than ran; boundedCause()
   Outcome outcome = Outcome::kError;
   bool required = true;
   Accounting accounting;  ///< of this stage's verdicts, as they stand in the record
@@ -99,7 +99,7 @@ struct DeviationSummary {
   std::string remedy;  ///< at most 300 bytes
   double margin = 0;   ///< share of the limit; negative: missed; NaN when it has no meaning
   Cause cause = Cause::kOwn;
-  std::string source{};       ///< see Cause; at most 300 bytes
+  std::string source{};       ///< see Cause; boundedCause()
   uint32_t times = 1;         ///< verdicts that are this one
   bool blocks = false;        ///< no warning, not waived, not flaky where that is allowed
   bool ofOthers = false;      ///< it blocks, and another node or stage may be its cause

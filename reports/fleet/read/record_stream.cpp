@@ -21,7 +21,6 @@ namespace {
 constexpr const char* kRecordName = "record.json";
 /// What this project itself writes beside records.
 constexpr std::array kOthers = {"fleet.json", "fleet-inputs.json", "signature.dsse.json", "slurm.json"};
-constexpr const char* kKubeRun = "k8s.json";
 constexpr int kDeepestFolder = 16;
 /// Of what is kept of a record that cannot be used; the end of its path says whose it is.
 constexpr size_t kQuarantinePathBytes = 300;
@@ -51,8 +50,11 @@ Status findIn(fs::path folder, int depth, bool insideRun, FoundFiles& found) {
   const auto holds = [&](const char* name) {
     return fs::symlink_status(folder / name, error).type() != fs::file_type::not_found;
   };
-  // The run's other files are JSON, too.
-  if (holds(kKubeRun) && fs::is_directory(fs::symlink_status(folder / "records", error))) folder /= "records";
+  // The other files of a run through Kubernetes are JSON, too.
+  const auto holdsFolder = [&](const char* name) {
+    return fs::is_directory(fs::symlink_status(folder / name, error));
+  };
+  if (holds("k8s.json") && holdsFolder("rounds") && holdsFolder("records")) folder /= "records";
   // A link here would be followed out of the run; a pipe of this name is named by the reader.
   if (holds(kRecordName)) {
     found.records.push_back((folder / kRecordName).string());

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 
+#include "reports/fleet/read/cause.h"
 #include "runner/record/record_check.h"
 #include "runner/system/files.h"
 
 namespace muster::fleet {
 namespace {
 
-constexpr size_t kReasonBytes = 300;
 constexpr size_t kNameBytes = 200;
 constexpr size_t kLimitBytes = 4000;
 constexpr size_t kMostRanks = 10'000;  ///< attempts counted one by one
@@ -88,7 +88,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   stageNumber_ = summary.name = text(stage_);
   summary.scope = fields.named<Scope>("scope");
   summary.state = fields.named<StageState>("state");
-  summary.reason = bounded(fields.text("reason"), kReasonBytes);
+  summary.reason = boundedCause(fields.text("reason"));
   summary.required = fields.flag("required");
   const auto outcome = outcomeFromName(fields.text("outcome"));
   if (outcome.ok())
@@ -188,7 +188,7 @@ void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {
   summary.groupNodes = fields.count("nodes");
   culprit_ = fields.text("culprit");
   if (fields.has("id")) summary.groupId = text(bounded(fields.text("id"), kNameBytes));
-  summary.culprit = bounded(culprit_, kReasonBytes);
+  summary.culprit = boundedCause(culprit_);
 }
 
 /// Their last attempt counts, as it does for verdicts.

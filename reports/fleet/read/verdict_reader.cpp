@@ -279,7 +279,7 @@ void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& dev
     deviation.cause = cause.cause;
     // Only what was left out can be so for want of another stage: an error is somebody's.
     if (cause.cause == Cause::kNeed && deviation.outcome != Outcome::kSkipped) deviation.cause = Cause::kOwn;
-    deviation.source = bounded(cause.source, kLineBytes);
+    deviation.source = boundedCause(cause.source);
     return;
   }
   if (!ofGroup()) return;

@@ -100,6 +100,15 @@ Result<Envelope> envelopeFor(const Folder& folder, const std::string& payload) {
                folder.path().string()};
 }
 
+/// Whoever is given a directory that holds its key could sign as its owner.
+Status requireOutside(const fs::path& folder, const fs::path& key) {
+  std::error_code error;
+  const fs::path within = fs::weakly_canonical(key, error).lexically_relative(fs::canonical(folder, error));
+  if (error || within.empty() || *within.begin() == "..") return {};
+  return Error{ErrorCode::kUsage, "the key lies in the directory that it is to sign; move it elsewhere",
+               key.string()};
+}
+
 }  // namespace
 
 Result<int> signCommand(const SignOptions& options) {
@@ -107,6 +116,7 @@ Result<int> signCommand(const SignOptions& options) {
   if (options.folder.empty() || options.key.empty())
     return Error{ErrorCode::kUsage, "give a directory and --key FILE, or --new-key FILE", "muster sign"};
   MUSTER_TRY(const SecretKey key, attest::readSecretKey(options.key));
+  MUSTER_CHECK_OK(requireOutside(options.folder, options.key));
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, {}, {}));
   MUSTER_TRY(const Folder folder, Folder::open(options.folder));

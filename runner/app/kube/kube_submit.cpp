@@ -54,6 +54,7 @@ Status writeInputs(const kube::RunStore& run, const KubeOptions& o, const Plan& 
 
 /// The values of one round that may be kept.
 Json roundValues(const kube::RunStore& run, Json values, const std::vector<std::string>& nodes, int round) {
+  for (const char* secret : {"recordKeys", "token"}) values.erase(secret);  // older versions kept them
   values["nodes"] = nodes;
   values["nodeCount"] = nodes.size();
   values["run"]["id"] = run.submission().id;

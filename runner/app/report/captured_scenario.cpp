@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "runner/core/clock.h"
 #include "runner/core/statistics.h"
@@ -53,8 +54,15 @@ Json sectionOf(const Json& inventory, const char* key) {
 class Capture {
  public:
   Capture(const Record& record, const std::string& name) : record_(record), name_(name) {
-    for (const StageRecord& stage : record.stages)
-      for (const Measurement& m : stage.measurements) byMetric_[m.metric].push_back(&m);
+    for (const StageRecord& stage : record.stages) {
+      std::map<std::tuple<std::string, std::string, int>, int> last;  // metric, case and rank -> attempt
+      for (const Measurement& m : stage.measurements) {
+        int& attempt = last[{m.metric, m.caseId, m.rank}];
+        attempt = std::max(attempt, m.attempt);
+      }
+      for (const Measurement& m : stage.measurements)  // telemetry goes on through all attempts
+        if (m.rank < 0 || m.attempt == last[{m.metric, m.caseId, m.rank}]) byMetric_[m.metric].push_back(&m);
+    }
   }
 
   Result<CapturedScenario> make() {
@@ -124,20 +132,15 @@ class Capture {
     for (const std::string& one : lines) line("{}", one);
   }
 
-  /// Each device's median over all samples of a metric with these labels; the last attempt's.
+  /// Each device's median over all samples of a metric with these labels.
   [[nodiscard]] ByDevice mediansOf(const std::string& metric, const Labels& labels) {
-    std::map<std::string, std::pair<int, std::vector<double>>> samples;  // with their attempt
-    for (const Measurement* m : byMetric_[metric]) {
-      if (!labelsMatch(m->labels, labels)) continue;
-      auto& [attempt, last] = samples[m->device];
-      if (m->attempt > attempt) last.clear();
-      attempt = std::max(attempt, m->attempt);
-      for (const double sample : m->samples)
-        if (m->attempt == attempt && std::isfinite(sample) && sample > 0) last.push_back(sample);
-    }
+    std::map<std::string, std::vector<double>> samples;
+    for (const Measurement* m : byMetric_[metric])
+      if (labelsMatch(m->labels, labels))
+        for (const double sample : m->samples)
+          if (std::isfinite(sample) && sample > 0) samples[m->device].push_back(sample);
     ByDevice medians;
-    for (const auto& [device, last] : samples)
-      if (!last.second.empty()) medians[device] = medianOf(last.second);
+    for (const auto& [device, all] : samples) medians[device] = medianOf(all);
     return medians;
   }
 

@@ -51,6 +51,8 @@ namespace {
 constexpr int kMaxKeyParts = 16;
 constexpr int kMaxDepth = 32;
 constexpr size_t kMaxKeys = 1000;
+constexpr size_t kMaxKeyBytes = 1000;
+constexpr size_t kMaxPlaceBytes = 32u << 20;  ///< of all pointers: each value is kept with its own
 
 Error usageError(const std::string& file, TextPosition at, const std::string& message) {
   return {ErrorCode::kUsage, message, fmt::format("{}:{}:{}", file, at.line, at.column)};
@@ -106,6 +108,8 @@ class KeyScanner {
       }
       if (c != quote || (longString && text_.substr(at_, 3) != std::string(3, quote))) continue;
       at_ += longString ? 3 : 1;
+      // A long string may end with one or two quotes of its own before the three that close it.
+      for (int own = 0; longString && own < 2 && at_ < text_.size() && text_[at_] == quote; ++own) ++at_;
       return;
     }
   }
@@ -130,8 +134,11 @@ class Converter {
     Json out = Json::object();
     for (const Entry& entry : inFileOrder(table)) {
       std::string name(entry.key->str());
+      if (name.size() > kMaxKeyBytes)
+        return usageError(file_, positionOf(entry.key->source()),
+                          fmt::format("a key is longer than {} bytes", kMaxKeyBytes));
       std::string child = pointerTo(pointer, name);
-      keep_(child, positionOf(entry.key->source()));
+      MUSTER_CHECK_OK(keep(child, positionOf(entry.key->source())));
       MUSTER_TRY(out[name], value(*entry.node, child, depth + 1));
     }
     return out;
@@ -156,7 +163,7 @@ class Converter {
     Json out = Json::array();
     for (const toml::node& item : array) {
       std::string child = pointerTo(pointer, std::to_string(out.size()));
-      keep_(child, positionOf(item.source()));
+      MUSTER_CHECK_OK(keep(child, positionOf(item.source())));
       MUSTER_TRY(Json element, value(item, child, depth + 1));
       out.push_back(std::move(element));
     }
@@ -176,8 +183,16 @@ class Converter {
     return usageError(file_, positionOf(node.source()), "found a date or time; write it as a text in quotes");
   }
 
+  Status keep(const std::string& pointer, TextPosition at) {
+    if ((placeBytes_ += pointer.size()) > kMaxPlaceBytes)
+      return usageError(file_, at, "it has too many values below long keys");
+    keep_(pointer, at);
+    return {};
+  }
+
   const std::string& file_;
   std::function<void(const std::string& pointer, TextPosition at)> keep_;
+  size_t placeBytes_ = 0;
 };
 
 }  // namespace

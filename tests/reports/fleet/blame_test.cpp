@@ -1264,6 +1264,24 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
       << "who hears it first";
 }
 
+TEST(Cause, IsNotCutWithinAName) {
+  for (size_t domain = 0; domain < 120; ++domain)
+    for (const int nodes : {20, 200}) {
+      std::vector<std::string> names;
+      std::set<int> lost;
+      for (int node = 100; node < 100 + nodes; ++node) {
+        names.push_back(fmt::format("node {} (n{}{})", node, node, std::string(domain, 'x')));
+        lost.insert(node);
+      }
+      const std::string text = fmt::format("{} were lost: no heartbeat for 31 s", fmt::join(names, ", "));
+      const auto accused = fleet::accusedBy(fleet::boundedCause(text));
+      for (const auto& mention : accused) EXPECT_TRUE(lost.contains(mention.node)) << mention.node;
+      if (nodes == 20 && domain < 60) {
+        EXPECT_EQ(accused.size(), 20u) << domain;
+      }
+    }
+}
+
 /// Words of a peer are quoted (quoted() in core/text.h), and say nothing of who is at fault.
 TEST(Cause, IsNotReadFromWhatIsQuoted) {
   for (const std::string words :

@@ -55,6 +55,16 @@ TEST(TomlDocument, RefusesInvalidUtf8) {
 }
 
 TEST(TomlDocument, RefusesDeepLists) {
+  std::string dotted = "k";
+  for (int i = 0; i < 500000; ++i) dotted += ".k";
+  for (const char quote : {'"', '\''})
+    for (const int own : {0, 1, 2}) {  // a long text may end with quotes of its own
+      const std::string open(3, quote), close(3 + static_cast<size_t>(own), quote);
+      const auto read = TomlDocument::parse("a = [" + open + "b" + close + ", { " + dotted + " = 1 }]", "f");
+      ASSERT_FALSE(read.ok());
+      EXPECT_NE(read.error().text().find("a key has more than 16 parts"), std::string::npos) << close;
+      EXPECT_TRUE(TomlDocument::parse("a = [" + open + "b" + close + ", { b.c = 1 }]", "f").ok()) << close;
+    }
   std::string deep = "a = " + std::string(5000, '[') + std::string(5000, ']');
   EXPECT_FALSE(TomlDocument::parse(deep, "f").ok());
 }
@@ -77,6 +87,20 @@ TEST(TomlDocument, LeavesDotsInTextsAndNumbersAlone) {
       "# a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w\n";
   auto document = TomlDocument::parse(text, "f.toml");
   EXPECT_TRUE(document.ok()) << document.error().text();
+}
+
+/// Each value is kept with its own place: one long key above many of them would need a thousand times the
+/// text.
+TEST(TomlDocument, BoundsTheKeysAboveManyValues) {
+  std::string values = "0";
+  for (int i = 0; i < 100'000; ++i) values += ",0";
+  const auto problemOf = [&](const std::string& head) {
+    const auto read = TomlDocument::parse(head + " = [" + values + "]", "f");
+    return read.ok() ? "" : read.error().text();
+  };
+  EXPECT_EQ(problemOf("a"), "");
+  EXPECT_NE(problemOf(std::string(200'000, 'a')).find("a key is longer than 1000 bytes"), std::string::npos);
+  EXPECT_NE(problemOf(std::string(1'000, 'a')).find("too many values below long keys"), std::string::npos);
 }
 
 }  // namespace

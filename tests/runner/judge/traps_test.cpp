@@ -207,28 +207,73 @@ TEST(Traps, RetryUntilPassIsFlaky) {
   EXPECT_EQ(exitCode(story), 1);
 }
 
-/// Resumed, such a stage is tried again, and what it has failed is an earlier attempt then.
-TEST(Traps, AFailureThatAnInterruptedStageWillTryAgainIsAnErrorWhereFlakyIsAllowed) {
-  for (const bool allowed : {true, false})
-    for (const int attempts : {1, 2}) {
-      Story story;
-      story.evidence.allowFlaky = allowed;
-      story.measures(0, {1e14}).expects(atLeast(6.5e14)).ends(1).measures(1, {7e14});
-      if (attempts == 2) story.ends(0);
-      story.ends(0, CaseEnd::State::kError, "it was told to stop", attempts);
-      story.evidence.ends.back().cause = CaseEnd::Cause::kCancelled;
-      const StageJudgement judged = story.judge();
-      const auto failed = std::find_if(judged.verdicts.begin(), judged.verdicts.end(), [](const Verdict& v) {
-        return v.device == "gpu0" && !v.metric.empty();
-      });
-      ASSERT_NE(failed, judged.verdicts.end());
-      EXPECT_EQ(failed->outcome, allowed ? Outcome::kError : Outcome::kFail);
-      EXPECT_EQ(exitCode(story), allowed ? 3 : 1);
-      if (!allowed) continue;
-      EXPECT_THAT(failed->detail, HasSubstr("interrupted before this could be tried again"));
-      ASSERT_EQ(failed->attempts.size(), 1u) << "what was measured is not lost";
-      EXPECT_EQ(failed->attempts.front().outcome, Outcome::kFail);
-    }
+TEST(Traps, AFailureIsOpenOnlyWhereItWasBeingTriedAgainWhenTheRunWasInterrupted) {
+  const auto cancelled = [](Story& story, int rank, int attempt) {
+    story.ends(rank, CaseEnd::State::kError, "it was told to stop", attempt);
+    story.evidence.ends.back().cause = CaseEnd::Cause::kCancelled;
+  };
+  const auto failed = [](const Story& story) {
+    for (const Verdict& v : story.judge().verdicts)
+      if (!v.metric.empty() && v.outcome != Outcome::kPass) return v;
+    return Verdict{};
+  };
+  for (const bool allowed : {true, false}) {
+    Story again;
+    again.evidence.allowFlaky = allowed;
+    again.expects(atLeast(6.5e14)).ends(0).measures(0, {1e14});
+    cancelled(again, 0, 2);
+    EXPECT_EQ(failed(again).outcome, allowed ? Outcome::kError : Outcome::kFail);
+    EXPECT_EQ(exitCode(again), allowed ? 3 : 1);
+    if (!allowed) continue;
+    EXPECT_THAT(failed(again).detail, HasSubstr("the run was interrupted in attempt 2"));
+    ASSERT_EQ(failed(again).attempts.size(), 1u) << "what was measured is not lost";
+    EXPECT_EQ(failed(again).attempts.front().outcome, Outcome::kFail);
+  }
+  Story first;  // nobody tries it again: the attempt may have been the last
+  first.evidence.allowFlaky = true;
+  first.expects(atLeast(6.5e14)).measures(0, {1e14});
+  cancelled(first, 0, 1);
+  EXPECT_EQ(failed(first).outcome, Outcome::kFail);
+  Story other;  // it has used its attempts, another rank has not
+  other.evidence.allowFlaky = true;
+  other.expects(atLeast(6.5e14));
+  for (const int attempt : {1, 2}) other.ends(0, CaseEnd::State::kOk, "", attempt);
+  for (const int attempt : {1, 2}) other.measures(0, {1e14}, kThroughput, attempt);
+  cancelled(other, 1, 2);
+  EXPECT_EQ(failed(other).outcome, Outcome::kFail);
+  Story telemetry;  // goes on through all attempts
+  telemetry.evidence.allowFlaky = true;
+  telemetry.expects(expectingOf("env.temperature", "degC", CheckKind::kMax, 80)).ends(-1);
+  telemetry.measures(-1, {95}, "env.temperature");
+  cancelled(telemetry, -1, 2);
+  cancelled(telemetry, 0, 2);
+  EXPECT_EQ(failed(telemetry).outcome, Outcome::kFail);
+}
+
+/// Other work on the host is gone when it is tried again: nothing failed.
+TEST(Traps, AConditionThatARetryDoesNotMeetAgainMakesNothingFlaky) {
+  Expectation condition = expectingOf("compute.wrong", "count", CheckKind::kMax, 0);
+  condition.origin = "condition";
+  Story story;
+  story.expects(condition).ends(0).ends(0, CaseEnd::State::kOk, "", 2);
+  story.measures(0, {1}, "compute.wrong").measures(0, {0}, "compute.wrong", 2);
+  EXPECT_EQ(story.outcomes(), "pass");
+  EXPECT_EQ(story.verdict().attempts.front().outcome, Outcome::kError);
+
+  Story found;
+  found.evidence.findingLabels["compute.wrong"] = {"culprit"};
+  found.expects(condition).ends(0).ends(0, CaseEnd::State::kOk, "", 2);
+  for (const auto& [attempt, culprit] : {std::pair{1, "a or b"}, {2, "none"}}) {
+    Measurement m;
+    m.metric = "compute.wrong";
+    m.unit = "count";
+    m.direction = Direction::kLower;
+    m.samples = {attempt == 1 ? 1.0 : 0.0};
+    m.labels = {{"culprit", culprit}};
+    found.measures(0, std::move(m), attempt, "gemm");
+  }
+  EXPECT_EQ(found.outcomes(), "warn pass");
+  EXPECT_THAT(found.judge().verdicts[0].detail, HasSubstr("not found in attempt 2"));
 }
 
 TEST(Traps, ACrashThatWasRetriedIsFlakyToo) {

@@ -43,6 +43,14 @@ TEST(NodeGroups, MakeAStageOfEachNumberAndWhoNeedsOneNeedsAll) {
   EXPECT_THAT(namesIn(lua), ElementsAre("walk-nodes-1", "walk-nodes-4", "walk-nodes-all"));
 }
 
+/// A record's plan is read before anything else is known of it.
+TEST(NodeGroups, OfATextThatNoPlanCouldHaveAreNone) {
+  EXPECT_THAT(sweepNames("walk", Json::array({1, 4})), ElementsAre("walk-nodes-1", "walk-nodes-4"));
+  EXPECT_THAT(sweepNames("walk", Json()), ElementsAre("walk"));
+  EXPECT_TRUE(sweepNames("walk", Json(std::vector<int>(33, 1))).empty());
+  EXPECT_TRUE(sweepNames(std::string(300'000, 'w'), Json()).empty());
+}
+
 TEST(NodeGroups, AreRefusedWhereTheListSaysNothing) {
   const std::pair<const char*, const char*> all[] = {{"4", "found 4; expected a list of numbers"},
                                                      {"[]", "found 0 numbers; expected 1 to 32"},

@@ -128,7 +128,21 @@ TEST_F(Progress, TakesForAFailureWhatRejects) {
       {line("stage", mixed + forbidden), NodeState::kRejected},
       {line("stage", mixed + allowed), NodeState::kLost},
       {line("interrupted", failing + forbidden), NodeState::kRejected},
-      {line("interrupted", failing + allowed), NodeState::kLost},
+      {line("interrupted", failing + allowed), NodeState::kRejected},
+      {line("interrupted",
+            R"("outcome":"error","verdicts":[{"outcome":"error","attempts":[{"outcome":"fail"}]}],)" +
+                allowed),
+       NodeState::kLost},
+      {line("interrupted",
+            R"("outcome":"waived","verdicts":[{"rows":{"outcome":["waived","pass"],)"
+            R"("attempts":[[{"outcome":"fail"},{"outcome":"fail"}],[{"outcome":"pass"}]]}}],)" +
+                forbidden),
+       NodeState::kLost},
+      {line("interrupted",
+            R"("outcome":"pass","verdicts":[{"rows":{"outcome":["waived","pass"],)"
+            R"("attempts":[[{"outcome":"fail"}],[{"outcome":"fail"},{"outcome":"pass"}]]}}],)" +
+                forbidden),
+       NodeState::kRejected},
       {line("interrupted", failing + forbidden) +
            line("stage", R"("outcome":"waived","verdicts":[{"outcome":"waived"}],)" + forbidden),
        NodeState::kLost},
