@@ -101,7 +101,7 @@ bool tellsFailure(const Json& stage, bool interrupted) {
   JsonReader(stage, "stage").optional("outcome", outcome);
   if (const auto evidence = stage.find("evidence"); evidence != stage.end() && evidence->is_object())
     JsonReader(*evidence, "evidence").optional("allow_flaky", allowsFlaky);
-  if (!interrupted && outcome == "fail") return true;
+  if (!interrupted && (outcome == "fail" || (outcome == "flaky" && !allowsFlaky))) return true;
   return anyVerdict(stage, [&](const Json& verdict, const Json& attempts) {
     if (verdict == "waived") return false;
     if (interrupted && verdict == "fail") return true;
