@@ -206,10 +206,10 @@ struct Suspect {
   bool endOfLinks = false;         ///< a node that links have in common which the test located as links
   std::set<std::string> partners{};   ///< of a node that links have in common, those at their other ends
   std::set<std::string> reporters{};  ///< of a link, the nodes whose records name it
-  bool contested = false;  ///< only others name it: its node's own record, which ran the same stage, does not
-  std::set<std::string> members{};  ///< of a group that failed as a whole: its nodes
-  bool wrongData = false;           ///< what was received is wrong: no slowness elsewhere explains it
-  std::string limitSource{};        ///< where the limit comes from that it misses; empty: not known
+  bool contested = false;             ///< only others name it: its node's own record does not
+  std::set<std::string> members{};    ///< of a group that failed as a whole: its nodes
+  bool wrongData = false;             ///< what was received is wrong: no slowness elsewhere explains it
+  std::string limitSource{};          ///< where the limit comes from that it misses; empty: not known
 
   /// "device n1 gpu3", "link n1 - n2, rail 0".
   [[nodiscard]] std::string name() const;

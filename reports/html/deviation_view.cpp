@@ -12,6 +12,7 @@
 #include "reports/html/plots/stage_table.h"
 #include "reports/html/sections.h"
 #include "runner/core/text.h"
+#include "runner/record/findings/deviations.h"
 #include "runner/record/findings/incidents.h"
 #include "runner/record/findings/peer_distance.h"
 #include "runner/record/findings/rerun.h"
@@ -67,7 +68,7 @@ View rankView(const RankRecord& rank, const std::string& told) {
   View view;
   view.text("rank", std::to_string(rank.rank)).text("device", rank.device).text("state", nameOf(rank.state));
   view.text("signal", rank.signal).text("exit_code", std::to_string(rank.exitCode));
-  view.text("error", told.find(rank.error) == std::string::npos ? rank.error : "")
+  view.text("error", holdsText(told, rank.error) ? "" : rank.error)
       .text("last_progress", rank.lastProgress)
       .text("output", rank.outputTail);
   return view;
@@ -79,7 +80,7 @@ std::vector<View> ranksOf(const Deviation& deviation) {
   for (const auto& item : deviation.items)
     if (item.rank != nullptr && item.rank->state != RankOutcome::kOk && known.insert(item.rank).second)
       ranks.push_back(item.rank);
-  const std::string told = deviation.commonDetail();
+  const std::string told = deviation.commonDetail().substr(0, kMostTold);
   return viewsOf(ranks, [&](const RankRecord* rank) { return rankView(*rank, told); });
 }
 

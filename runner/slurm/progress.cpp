@@ -61,33 +61,39 @@ std::string whatSlurmSays(const std::string& node, const std::string& number, in
 
 /// Whether an attempt failed; like verdicts, attempts may be folded.
 bool hasFailed(const Json& attempts) {
-  if (attempts.is_string()) return attempts == "fail";
-  if (attempts.is_array()) return std::any_of(attempts.begin(), attempts.end(), hasFailed);
-  if (!attempts.is_object()) return false;
-  return std::any_of(attempts.begin(), attempts.end(), hasFailed);
+  return attempts.is_structured() ? std::any_of(attempts.begin(), attempts.end(), hasFailed)
+                                  : attempts == "fail";
 }
 
-/// Calls `tells(outcome, attempts)` for the verdicts of a stage until it returns true. Verdicts are folded:
-/// what several do not share are lists in their "rows".
+/// Calls `tells(outcome, failed)` for the verdicts of a stage until it returns true; `failed`: an attempt
+/// did. Verdicts are folded: what several do not share are lists in their "rows".
 template <typename F>
 bool anyVerdict(const Json& stage, F tells) {
   const auto verdicts = stage.find("verdicts");
   if (verdicts == stage.end() || !verdicts->is_array()) return false;
+  static const Json kNothing;
   for (const Json& verdict : *verdicts) {
     if (!verdict.is_object()) continue;
     const auto rows = verdict.find("rows");
     const bool folded =
         rows != verdict.end() && rows->is_object() && !rows->empty() && rows->begin()->is_array();
     const size_t count = folded ? rows->begin()->size() : 1;
+    const auto ofAll = [&](const char* key) -> const Json& {
+      const auto found = verdict.find(key);
+      return found == verdict.end() ? kNothing : *found;
+    };
+    const bool allFailed = hasFailed(ofAll("attempts"));  // shared ones once: there may be many rows
     for (size_t i = 0; i < count; ++i) {
-      const auto valueOf = [&](const char* key) -> Json {
-        if (folded && rows->contains(key)) {
-          const Json& column = rows->at(key);
-          return column.is_array() && i < column.size() ? column[i] : Json();
-        }
-        return verdict.contains(key) ? verdict.at(key) : Json();
+      // Null where only other rows have it.
+      const auto ofRow = [&](const char* key) -> const Json* {
+        if (!folded || !rows->contains(key)) return nullptr;
+        const Json& column = rows->at(key);
+        return column.is_array() && i < column.size() ? &column[i] : &kNothing;
       };
-      if (tells(valueOf("outcome"), valueOf("attempts"))) return true;
+      const Json *outcome = ofRow("outcome"), *attempts = ofRow("attempts");
+      if (tells(outcome == nullptr ? ofAll("outcome") : *outcome,
+                attempts == nullptr ? allFailed : hasFailed(*attempts)))
+        return true;
     }
   }
   return false;
@@ -102,10 +108,10 @@ bool tellsFailure(const Json& stage, bool interrupted) {
   if (const auto evidence = stage.find("evidence"); evidence != stage.end() && evidence->is_object())
     JsonReader(*evidence, "evidence").optional("allow_flaky", allowsFlaky);
   if (!interrupted && (outcome == "fail" || (outcome == "flaky" && !allowsFlaky))) return true;
-  return anyVerdict(stage, [&](const Json& verdict, const Json& attempts) {
+  return anyVerdict(stage, [&](const Json& verdict, bool failed) {
     if (verdict == "waived") return false;
     if (interrupted && verdict == "fail") return true;
-    return !allowsFlaky && (verdict == "flaky" || (interrupted && hasFailed(attempts)));
+    return !allowsFlaky && (verdict == "flaky" || (interrupted && failed));
   });
 }
 

@@ -107,6 +107,7 @@ std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& r
 }
 
 void BlameTable::addRecord(const NodeSummary& record) {
+  recorded_.insert(record.node);
   for (const StageSummary& stage : record.stages) {
     if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere) continue;
     Group& group = groups_[groupKey(stage, record)];
@@ -118,12 +119,10 @@ void BlameTable::addRecord(const NodeSummary& record) {
     if (isOfOneNode(stage, record)) continue;
     members_[{runKey(record), stage.name}].insert(record.node);
     placed_.emplace(record.node, stage.name);
-    if (stage.state == StageState::kRan) {
-      ran_.emplace(runKey(record), stage.name, record.node);
-      if (std::none_of(record.deviations.begin(), record.deviations.end(),
-                       [&](const DeviationSummary& d) { return d.stage == stage.name; }))
-        content_.emplace(runKey(record), stage.name, record.node);
-    }
+    if (stage.state == StageState::kRan &&
+        std::none_of(record.deviations.begin(), record.deviations.end(),
+                     [&](const DeviationSummary& d) { return d.stage == stage.name; }))
+      content_.emplace(runKey(record), stage.name, record.node);
     auto& nodes = runs_[runKey(record)];
     const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
     if (!fresh && at->second != record.node) at->second.clear();
@@ -254,10 +253,10 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   return {{std::move(suspect)}, own, ""};
 }
 
-/// Every node reports what concerns itself, so that node 0's word of it does not stand alone.
+/// Every node reports what concerns itself, so that node 0's word of it does not stand alone, also where the
+/// other one had no part in the stage.
 bool BlameTable::denies(const std::string& node, const DeviationSummary& d, const NodeSummary& record) const {
-  return ran_.contains({runKey(record), d.stage, node}) &&
-         !confessed_.contains({runKey(record), d.stage, d.metric, node});
+  return recorded_.contains(node) && !confessed_.contains({runKey(record), d.stage, d.metric, node});
 }
 
 bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,

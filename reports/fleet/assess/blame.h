@@ -97,10 +97,10 @@ class BlameTable {
   std::map<std::string, int> nodeCounts_;
   std::map<std::string, Group> groups_;
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
-      members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
+      members_;                     ///< nodes whose records hold a stage of all nodes, by run and stage
+  std::set<std::string> recorded_;  ///< nodes with a record, of whatever run
   std::set<std::tuple<std::string, uint32_t, std::string>>
-      ran_;  ///< run, stage and node: who ran it to its end
-  std::set<std::tuple<std::string, uint32_t, std::string>> content_;  ///< who then found nothing wrong in it
+      content_;  ///< run, stage and node: who ran it to its end and found nothing wrong in it
   std::set<std::tuple<std::string, uint32_t, uint32_t, std::string>>
       confessed_;  ///< what they found wrong with themselves: run, stage, metric, node
   std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage

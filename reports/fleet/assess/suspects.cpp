@@ -52,9 +52,10 @@ bool isOwnFailure(const DeviationSummary& d) {
   return isFailure(d) && d.cause == Cause::kOwn;
 }
 
-/// Takes a failure into what speaks against a part. A contested one proves nothing: it is measured anew.
+/// Takes a failure into what speaks against a part. A contested one proves nothing, nor does what another
+/// part says of why it ended: it is measured anew.
 void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& names) {
-  const bool open = suspect.contested || d.outcome == Outcome::kError;
+  const bool open = suspect.contested || d.outcome == Outcome::kError || d.cause == Cause::kPeer;
   suspect.failed = suspect.failed || !open;
   suspect.unmeasured = suspect.unmeasured || open;
   suspect.grade = std::min(suspect.grade, gradeOf(d, names));
@@ -350,6 +351,7 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
       }
       for (Suspect& suspect : takeWholeNode(failures, node, *records.names))
         suspects.push_back(std::move(suspect));
+      if (failures.empty()) continue;
       const CulpritFigures figures(record, *records.names);
       for (const DeviationSummary* d : failures) {
         for (Suspect& suspect : blame.of(*d, record).parts) {
@@ -357,8 +359,7 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
           if (suspect.kind == SuspectKind::kLink) suspect.reporters.insert(record.node);
           if (suspect.contested)
             suspect.evidence.back() +=
-                fmt::format("; so says {}, but not the record of {}, which ran the same stage", record.node,
-                            suspect.node);
+                fmt::format("; so says {}, but not the record of {}", record.node, suspect.node);
           suspect.next = remedyOf(*d);
           addFailure(suspect, *d, *records.names);
           suspects.push_back(std::move(suspect));

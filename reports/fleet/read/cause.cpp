@@ -44,6 +44,9 @@ constexpr std::array<std::string_view, 8> kNotMet = {
     " does not take part: ",       ", which serves the store: ",
     " from most nodes: ",          "; all nodes of a run must have the same"};
 
+constexpr size_t kMostOfCause = 2'000;  ///< bytes; node 0 names at most 20 nodes
+constexpr size_t kMostOfText = 8'000;   ///< in which a cause is looked for
+
 constexpr std::string_view kStoppedFor = " was stopped because ";
 
 /// What a rank says whose peers are gone, for a reason that only they know (kernels/host/gloo/group.cpp).
@@ -112,7 +115,9 @@ std::optional<std::string> sourceRank(std::string_view firstFault) {
 }
 
 CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped) {
-  const std::string detail = withoutQuotes(whole), culprit = withoutQuotes(named);
+  // Many verdicts may share a text, and each asks again.
+  const std::string detail = withoutQuotes(whole.substr(0, kMostOfText)),
+                    culprit = withoutQuotes(boundedCause(named));
   if (has(detail, kUntold)) return {Cause::kRank, {}};
   if (!culprit.empty() && has(detail, culprit)) return {Cause::kPeer, culprit};
   if (has(detail, "prerequisite stage ")) return {Cause::kNeed, {}};
@@ -129,11 +134,10 @@ CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped
 }
 
 std::string boundedCause(std::string_view text) {
-  constexpr size_t kMostBytes = 2'000;  // node 0 names at most 20 nodes
-  if (text.size() <= kMostBytes) return bounded(text, 2 * kMostBytes);
-  size_t end = text.rfind(", ", kMostBytes);
-  if (end == std::string_view::npos) end = text.rfind(' ', kMostBytes);
-  return bounded(text.substr(0, end == std::string_view::npos ? 0 : end), 2 * kMostBytes);
+  if (text.size() <= kMostOfCause) return bounded(text, 2 * kMostOfCause);
+  size_t end = text.rfind(", ", kMostOfCause);
+  if (end == std::string_view::npos) end = text.rfind(' ', kMostOfCause);
+  return bounded(text.substr(0, end == std::string_view::npos ? 0 : end), 2 * kMostOfCause);
 }
 
 std::vector<Mention> accusedBy(const std::string& whole) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
@@ -214,11 +215,15 @@ std::string Deviation::commonCase() const {
 std::string Deviation::commonWanted() const {
   return common(*this, wantedText);
 }
+bool holdsText(std::string_view text, std::string_view part) {
+  return part.empty() || memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
+}
+
 std::string Deviation::commonDetail() const {
   return common(*this, [](const Verdict& verdict) {
     const bool repeats = !verdict.observedText.empty() && !verdict.limitText.empty() &&
-                         verdict.detail.find(verdict.observedText) != std::string::npos &&
-                         verdict.detail.find(verdict.limitText) != std::string::npos;
+                         holdsText(verdict.detail, verdict.observedText) &&
+                         holdsText(verdict.detail, verdict.limitText);
     return repeats ? "" : verdict.detail;
   });
 }
@@ -249,9 +254,9 @@ std::vector<std::string> Deviation::remedies() const {
 
 std::vector<std::string> Deviation::reruns() const {
   DistinctTexts found;
-  const std::string told = commonDetail();
+  const std::string told = commonDetail().substr(0, kMostTold);
   for (const auto& item : items)
-    if (item.rank != nullptr && !item.rank->rerun.empty() && told.find(item.rank->rerun) == std::string::npos)
+    if (item.rank != nullptr && !item.rank->rerun.empty() && !holdsText(told, item.rank->rerun))
       found.add(item.rank->rerun);
   return found.take();
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -53,6 +54,11 @@ struct Deviation {
   /// Distinct commands that rerun its ranks, in order; without those that the detail line gives.
   [[nodiscard]] std::vector<std::string> reruns() const;
 };
+
+/// Of a common detail, the bytes in which it is looked for what would be said twice.
+inline constexpr size_t kMostTold = 8'000;
+/// Whether `part` occurs in `text`, in a time linear in both: they may be of a hostile record.
+bool holdsText(std::string_view text, std::string_view part);
 
 /// Fails, errors, flakies, blocking skips, unjudged ones under --strict, an unknown SKU, then warnings; worst
 /// first, else in stage order. Without stagesStoppedByFailure().

@@ -925,6 +925,53 @@ TEST(Blame, LinksThatATestLocatesAreOneFindingAndRejectNoEnd) {
   }
 }
 
+/// Whoever writes one record may say anything of a stage in which the others had no part, or only a warning.
+TEST(Blame, OneRecordRejectsNoOtherNodeWhateverItSays) {
+  for (const bool took : {true, false})
+    for (const bool labels : {true, false}) {
+      GroupFleet made(5, 4);
+      for (int node = 1; node < made.nodes(); ++node) {
+        StageRecord& at = made.stage(node);
+        Verdict verdict = at.verdicts.front();
+        if (!took) {
+          at.state = StageState::kSkipped;
+          at.reason = "there are fewer nodes";
+          at.group = Json();
+          at.ranks.clear();
+          at.cases.clear();
+          at.verdicts.clear();
+          verdict = Verdict();
+          verdict.stage = kStage;
+          verdict.required = false;
+          verdict.detail = at.reason;
+        }
+        verdict.outcome = took ? Outcome::kWarn : Outcome::kSkipped;
+        at.verdicts.push_back(verdict);
+        made.end(node, Acceptance::kAccepted, 0);
+      }
+      if (labels)
+        for (int node = 1; node < made.nodes(); ++node)
+          made.reports(0, fmt::format("node n{}", node), "node");
+      StageRecord& lie = made.stage(0);
+      const std::string text = "node 1 (n1), node 2 (n2), node 3 (n3) were lost";
+      if (!labels) {
+        lie.group["culprit"] = text;
+        for (const Outcome outcome : {Outcome::kError, Outcome::kFail}) {
+          lie.verdicts.push_back(lie.verdicts.front());
+          lie.verdicts.back().outcome = outcome;
+          lie.verdicts.back().detail = text;
+        }
+      }
+      made.end(0, Acceptance::kRejected, 1);
+      const Fleet fleet = made.assess();
+      EXPECT_NE(fleet.exitCode, 0);
+      for (const auto& node : fleet.nodes)
+        if (node.name != "n0") {
+          EXPECT_NE(node.state, NodeState::kRejected) << took << labels << node.reason;
+        }
+    }
+}
+
 /// Node 0 of a ring reports the slow links of all, each as a failure of its own.
 TEST(Blame, WhoReportsManyPartsOfOthersIsNotRejectedForThem) {
   GroupFleet made(5, 40);
@@ -1262,6 +1309,12 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   const std::string alone = "rank 3 (gpu3 of node 1 (n1)) failed: " + damaged;
   EXPECT_EQ(fleet::caseCause("was stopped because " + alone, alone, false).cause, Cause::kRank)
       << "who hears it first";
+}
+
+/// Many verdicts may share one text.
+TEST(Cause, IsLookedForAtTheBeginningOfALongText) {
+  const std::string text = std::string(1u << 20, 'a'), culprit = std::string(1u << 19, 'a') + "b";
+  for (int i = 0; i < 20'000; ++i) ASSERT_EQ(fleet::caseCause(text, culprit, false).cause, Cause::kOwn);
 }
 
 TEST(Cause, IsNotCutWithinAName) {

@@ -153,7 +153,16 @@ TEST_F(Progress, TakesForAFailureWhatRejects) {
       {line("interrupted", R"("outcome":"error","verdicts":[{"outcome":"error"}],)" + forbidden),
        NodeState::kLost},
       {std::string((64u << 20) + 1, '\n'), NodeState::kRejected}};
+  std::string shared = R"("outcome":"error","verdicts":[{"outcome":"pass","attempts":[0)", rows = "0";
+  for (int i = 0; i < 100'000; ++i) {
+    shared += ",0";
+    rows += ",0";
+  }
+  // Rows times what they share would be 10^10.
   put("claims/n1", "11 2026\n");
+  put("records/nodes/n1/journal.jsonl",
+      line("interrupted", shared + R"(],"rows":{"rank":[)" + rows + "]}}]," + forbidden));
+  EXPECT_EQ(read({{JobKind::kArray, "10", 0, {}, 4}}, {})[0].state, NodeState::kLost);
   for (const auto& [journal, state] : journals) {
     put("records/nodes/n1/journal.jsonl", journal);
     EXPECT_EQ(read({{JobKind::kArray, "10", 0, {}, 4}}, {})[0].state, state) << journal.substr(0, 300);
