@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
+#include <optional>
 #include <tuple>
 
 #include "runner/core/statistics.h"
@@ -51,13 +51,12 @@ class StageJudge {
       : index_(index), context_(context), peers_(index) {
     for (const ExternalLoad& load : index.evidence().externalLoad)
       loads_.emplace(std::pair(load.caseId, load.attempt), &load);
-    for (const auto& [metric, labels] : index.evidence().findingLabels)
-      for (const auto& caseRank : index.caseRanks())
-        for (const Group* group : caseRank->groups)
-          if (group->metric == metric && !group->attempts.empty()) {
-            int& last = looked_[subjectOf(*caseRank, *group, labels)];
-            last = std::max(last, group->attempts.rbegin()->first);
-          }
+    for (const auto& caseRank : index.caseRanks())
+      for (const Group* group : caseRank->groups)
+        if (const auto subject = subjectOf(*caseRank, *group)) {
+          int& last = looked_[*subject];
+          last = std::max(last, group->attempts.rbegin()->first);
+        }
   }
 
   Verdict judge(const Slot& slot) {
@@ -175,7 +174,7 @@ class StageJudge {
     }
     const int lastAttempt = slot.caseRank->lastAttempt();
     const bool missing = verdict.attempts.back().attempt < lastAttempt;
-    if (missing && slot.caseRank->endedWell() && lookedAgain(*slot.group, lastAttempt)) {
+    if (missing && slot.caseRank->endedWell() && lookedAgain(slot)) {
       if (isBad(last.outcome)) {
         const std::string detail = fmt::format("{}; not found in attempt {}", last.detail, lastAttempt);
         last = {last.unrelated ? Outcome::kWarn : Outcome::kPass, kNaN, "", kNaN, "", kNaN, detail};
@@ -210,19 +209,20 @@ class StageJudge {
   /// What was measured, and on what, but for the labels that say what was found.
   using Subject = std::tuple<const CaseRank*, std::string, std::string, Labels>;
 
-  static Subject subjectOf(const CaseRank& caseRank, const Group& group, const std::set<std::string>& found) {
+  /// Nothing where the metric has no such labels.
+  [[nodiscard]] std::optional<Subject> subjectOf(const CaseRank& caseRank, const Group& group) const {
+    const auto found = index_.evidence().findingLabels.find(group.metric);
+    if (found == index_.evidence().findingLabels.end()) return std::nullopt;
     Labels labels = group.labels;
-    for (const std::string& label : found) labels.erase(label);
-    return {&caseRank, group.metric, group.device, std::move(labels)};
+    for (const std::string& label : found->second) labels.erase(label);
+    return Subject{&caseRank, group.metric, group.device, std::move(labels)};
   }
 
-  /// Whether the attempt reports on what the measurement is about, whatever it found.
-  [[nodiscard]] bool lookedAgain(const Group& group, int attempt) const {
-    const auto found = index_.evidence().findingLabels.find(group.metric);
-    const CaseRank* caseRank = index_.caseRank(group.caseId, group.rank);
-    if (found == index_.evidence().findingLabels.end() || caseRank == nullptr) return false;
-    const auto at = looked_.find(subjectOf(*caseRank, group, found->second));
-    return at != looked_.end() && at->second >= attempt;
+  /// Whether the last attempt reports on what the measurement is about, whatever it found.
+  [[nodiscard]] bool lookedAgain(const Slot& slot) const {
+    const auto subject = subjectOf(*slot.caseRank, *slot.group);
+    const auto last = subject ? looked_.find(*subject) : looked_.end();
+    return last != looked_.end() && last->second >= slot.caseRank->lastAttempt();
   }
 
   static void fill(Verdict& verdict, const CheckResult& result) {

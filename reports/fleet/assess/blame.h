@@ -68,7 +68,7 @@ class BlameTable {
                              const NodeSummary& record) const;
   [[nodiscard]] bool mayName(const Suspect& part, const DeviationSummary& deviation,
                              const NodeSummary& record) const;
-  /// Whether the node's own record, which ran the same stage, lacks that failure.
+  /// Whether the node has a record of its own, and that lacks the failure.
   [[nodiscard]] bool denies(const std::string& node, const DeviationSummary& deviation,
                             const NodeSummary& record) const;
   /// What the leader of its group says of the failure, else what its own record says.
@@ -92,13 +92,13 @@ class BlameTable {
   const FleetRecords& records_;
   std::set<std::string> expected_;
   std::set<std::string> clusterNodes_;
+  std::set<std::string> recorded_;  ///< nodes with a record, of whatever run
   std::set<uint32_t> clusterStages_;
   std::vector<std::string> recordRuns_;  ///< by index of the record; see runs.h
   std::map<std::string, int> nodeCounts_;
   std::map<std::string, Group> groups_;
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
-      members_;                     ///< nodes whose records hold a stage of all nodes, by run and stage
-  std::set<std::string> recorded_;  ///< nodes with a record, of whatever run
+      members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
   std::set<std::tuple<std::string, uint32_t, std::string>>
       content_;  ///< run, stage and node: who ran it to its end and found nothing wrong in it
   std::set<std::tuple<std::string, uint32_t, uint32_t, std::string>>
