@@ -405,7 +405,7 @@ Result<ImportedFile> readOcp(const Source& source) {
   ImportedFile file;
   Stream stream;
   MUSTER_CHECK_OK(eachJsonLine(source, [&](const Json& json, size_t line) -> Status {
-    if (line == 1 && json["schemaVersion"]["major"] != 2)
+    if (stream.sequence < 0 && json["schemaVersion"]["major"] != 2)
       return source.refuse(line, "schemaVersion.major: is not 2, the version that Muster reads");
     const Status status = takeLine(json, stream, file);
     return status.ok() ? Status() : Status(refuseAt(source, line, status.error()));

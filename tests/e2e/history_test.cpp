@@ -13,6 +13,8 @@
 namespace muster::testing {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -98,9 +100,10 @@ TEST_F(History, ComparesWithWhatMeasuredTheSame) {
   EXPECT_EQ(history({"compare", "4"}).exitCode, 0);
   EXPECT_THAT(history({"compare", "2"}).err, HasSubstr("that measured the same"));
   for (const auto& [side, runs] : {std::pair("before", before), std::pair("after", after)}) {
-    fs::create_directories(dir_.path() / side);
+    std::filesystem::create_directories(dir_.path() / side);
     for (const std::string& one : runs)
-      fs::copy(one, dir_.path() / side / fs::path(one).filename(), fs::copy_options::recursive);
+      std::filesystem::copy(one, dir_.path() / side / std::filesystem::path(one).filename(),
+                            std::filesystem::copy_options::recursive);
   }
   const auto both = [&](const char* a, const char* b) {
     return runMuster({"compare", (dir_.path() / a).string(), (dir_.path() / b).string()});
@@ -109,7 +112,7 @@ TEST_F(History, ComparesWithWhatMeasuredTheSame) {
   EXPECT_EQ(compared.exitCode, 1) << compared.out << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("accepted -> rejected"));
   EXPECT_EQ(both("before", "before").exitCode, 0);
-  fs::remove_all(dir_.path() / "after" / "h100x8-one-slow-gpu3");
+  std::filesystem::remove_all(dir_.path() / "after" / "h100x8-one-slow-gpu3");
   EXPECT_EQ(both("before", "after").exitCode, 1) << "of what was accepted one part is gone";
 }
 
@@ -121,7 +124,7 @@ TEST_F(History, AnAcceptedRunDoesNotHideANewerOneWithoutDevices) {
     record.finished += days * 86400;
     for (StageRecord& stage : record.stages) stage.started += days * 86400;
     record.runId = runIdOf(record.node, record.started);
-    fs::create_directories(dir_.path() / to);
+    std::filesystem::create_directories(dir_.path() / to);
     EXPECT_TRUE(writeRecord(recordText(record), dir_.path() / to / "record.json").ok());
   };
   const std::string good = run("h100x8-healthy", 1);
@@ -217,6 +220,23 @@ TEST_F(History, NamesARecordThatCannotBeReadAndKeepsTheRest) {
   EXPECT_EQ(added.exitCode, 3);
   EXPECT_THAT(added.out, HasSubstr("1 added"));
   EXPECT_THAT(added.err, HasSubstr("torn/record.json: not added"));
+}
+
+TEST_F(History, NamesARunThatCannotBeReadAndKeepsTheOthers) {
+  const std::string good = run("h100x8-healthy", 1), other = run("h100x8-healthy", 2);
+  const std::filesystem::path bad = dir_.path() / "slurm-run";
+  std::filesystem::create_directories(bad / "records");
+  std::filesystem::rename(other, bad / "records/node1");
+  dir_.write("slurm-run/slurm.json", "{\"schema\"");
+  const auto alone = history({"add", bad.string()});
+  EXPECT_EQ(alone.exitCode, 2) << alone.out << alone.err;
+  EXPECT_THAT(alone.err, HasSubstr("slurm-run/slurm.json"));
+  for (const auto& named : {std::vector<std::string>{bad.string(), good}, {dir_.path().string()}}) {
+    const auto added = history(std::vector<std::string>{"add"} + named);
+    EXPECT_EQ(added.exitCode, 3) << added.out << added.err;
+    EXPECT_THAT(added.out, AnyOf(HasSubstr("1 added"), HasSubstr("1 already known")));
+    EXPECT_THAT(added.err, ContainsRegex("records/node1/record.json: not added: .*slurm.json"));
+  }
 }
 
 TEST_F(History, LeavesADamagedFileAsItIs) {

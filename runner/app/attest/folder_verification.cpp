@@ -311,9 +311,10 @@ void verifySigners(const Envelope& envelope, const std::vector<PublicKey>& keys,
                  VerifyCheck::kSignature,
                  fmt::format(
                      "a signature names key {}; it was not verified: give the signer's public key with --key",
-                     one.keyId))
+                     printable(one.keyId, 80)))
            : out.tell(VerifyCheck::kSignature,
-                      fmt::format("also signed, as it says, by key {}, which was not verified", one.keyId)));
+                      fmt::format("also signed, as it says, by key {}, which was not verified",
+                                  printable(one.keyId, 80))));
 }
 
 /// Runs that were set aside: no result counts them, but they were made.

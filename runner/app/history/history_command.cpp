@@ -92,11 +92,15 @@ Result<int> add(const HistoryOptions& options) {
   size_t kept = 0, known = 0, bad = 0, fleets = 0, oddDates = 0;
   std::string firstOdd;
   PredicateTime call{PredicateTime::kOfCall};
+  std::vector<std::pair<fs::path, std::vector<RecordFile>>> all;  // by what was named
+  std::vector<fs::path> paths;
   for (const fs::path& given : options.records) {
-    MUSTER_TRY(const auto records, recordFilesAt(given));
-    std::vector<fs::path> paths;
+    MUSTER_TRY(auto records, recordFilesAt(given));
     for (const RecordFile& file : records) paths.push_back(file.path);
-    MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(paths, options.unconfirmed));
+    all.emplace_back(given, std::move(records));
+  }
+  MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(paths, options.unconfirmed));
+  for (const auto& [given, records] : all) {
     std::map<std::string, AddedRecord> added;
     for (const RecordFile& file : records) {
       const fs::path& path = file.path;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -173,34 +174,54 @@ Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed) {
   return slurm::Witness(run, std::move(jobs), {}, owner);
 }
 
+Result<std::unique_ptr<RecordsOfAnyRun::Run>> RecordsOfAnyRun::openRun(const fs::path& folder,
+                                                                       bool unconfirmed) {
+  MUSTER_TRY(slurm::RunStore store, slurm::RunStore::open(folder));
+  MUSTER_TRY(slurm::Witness witness, askSlurm(store, unconfirmed).context(folder.string()));
+  auto run = std::make_unique<Run>(Run{std::move(store), std::move(witness), {}});
+  run->rules = rulesWithoutKey(run->store, run->witness, unconfirmed);
+  if (run->store.submission().recordKeys) {
+    MUSTER_TRY(run->rules.origin.runKey, trustedKey(run->store.runKey(), unconfirmed));
+  }
+  return run;
+}
+
 Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& records, bool unconfirmed) {
   RecordsOfAnyRun all;
+  size_t readable = 0;
+  std::optional<Error> first;
+  const auto count = [&](const auto& opened) {
+    if (opened.ok())
+      ++readable;
+    else if (!first)
+      first = opened.error();
+  };
   for (const fs::path& record : records) {
-    const fs::path folder = slurmRunOf(record);
-    const fs::path key = folder.empty() ? kubeKeyOf(record) : fs::path();
-    if (!key.empty() && !all.keys_.contains(key)) {
-      MUSTER_TRY(all.keys_[key], trustedKey(key, unconfirmed));
+    if (const fs::path folder = slurmRunOf(record); !folder.empty()) {
+      if (!all.runs_.contains(folder)) all.runs_.emplace(folder, openRun(folder, unconfirmed));
+      count(all.runs_.at(folder));
+    } else if (const fs::path key = kubeKeyOf(record); !key.empty()) {
+      if (!all.keys_.contains(key)) all.keys_.emplace(key, trustedKey(key, unconfirmed));
+      count(all.keys_.at(key));
+    } else {
+      ++readable;
     }
-    if (folder.empty() || all.runs_.contains(folder)) continue;
-    MUSTER_TRY(slurm::RunStore store, slurm::RunStore::open(folder));
-    MUSTER_TRY(slurm::Witness witness, askSlurm(store, unconfirmed).context(folder.string()));
-    auto run = std::make_unique<Run>(Run{std::move(store), std::move(witness), {}});
-    run->rules = rulesWithoutKey(run->store, run->witness, unconfirmed);
-    if (run->store.submission().recordKeys) {
-      MUSTER_TRY(run->rules.origin.runKey, trustedKey(run->store.runKey(), unconfirmed));
-    }
-    all.runs_.emplace(folder, std::move(run));
   }
+  if (readable == 0 && first) return std::move(*first);
   return all;
 }
 
 Result<fleet::NodeSummary> RecordsOfAnyRun::read(fleet::RecordReader& reader, const fs::path& record,
                                                  const fs::path& directory) const {
+  const auto unread = [](const Error& error) { return Error{error.code, error.text(), ""}; };
   const auto found = runs_.find(slurmRunOf(record));
-  const Run* run = found == runs_.end() ? nullptr : found->second.get();
+  if (found != runs_.end() && !found->second.ok()) return unread(found->second.error());
+  const Run* run = found == runs_.end() ? nullptr : found->second->get();
   fleet::RecordOrigin origin = run == nullptr ? fleet::RecordOrigin() : run->rules.origin;
-  if (const auto key = keys_.find(run == nullptr ? kubeKeyOf(record) : fs::path()); key != keys_.end())
-    origin.runKey = key->second;
+  if (const auto key = keys_.find(run == nullptr ? kubeKeyOf(record) : fs::path()); key != keys_.end()) {
+    if (!key->second.ok()) return unread(key->second.error());
+    origin.runKey = *key->second;
+  }
   reader.setOrigin(std::move(origin));
   auto node = reader.read(record, directory);
   if (run == nullptr || !node.ok()) return node;

@@ -36,7 +36,8 @@ Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed);
 /// there is one.
 class RecordsOfAnyRun {
  public:
-  /// Asks Slurm once for each run of `records`. `unconfirmed`: as for slurmRules().
+  /// Asks Slurm once for each run of `records`. `unconfirmed`: as for slurmRules(). An Error where it can
+  /// read no record; of some runs alone, read() says it of each of their records.
   static Result<RecordsOfAnyRun> open(const std::vector<std::filesystem::path>& records, bool unconfirmed);
   /// As RecordReader::read(); an Error also where the rules refuse the record. From any thread.
   Result<fleet::NodeSummary> read(fleet::RecordReader& reader, const std::filesystem::path& record,
@@ -48,8 +49,10 @@ class RecordsOfAnyRun {
     slurm::Witness witness;
     fleet::RecordRules rules;  ///< point to the two above
   };
-  std::map<std::filesystem::path, std::unique_ptr<Run>> runs_;  ///< by folder
-  std::map<std::filesystem::path, std::string> keys_;           ///< of runs on Kubernetes, by their files
+  static Result<std::unique_ptr<Run>> openRun(const std::filesystem::path& folder, bool unconfirmed);
+
+  std::map<std::filesystem::path, Result<std::unique_ptr<Run>>> runs_;  ///< by folder
+  std::map<std::filesystem::path, Result<std::string>> keys_;  ///< of runs on Kubernetes, by their files
 };
 
 /// What a report says of nodes whose jobs Slurm has forgotten; empty where it remembers all.

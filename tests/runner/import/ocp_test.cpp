@@ -113,6 +113,8 @@ TEST(ImportOcp, DamagedStreamsAreRefusedWithTheirLine) {
   EXPECT_THAT(refusal(text.substr(0, text.size() - 30)), HasSubstr("file:9"));
   EXPECT_THAT(refusal(changed(text, R"("major": 2)", R"("major": 3)")),
               HasSubstr("file:1: schemaVersion.major"));
+  EXPECT_THAT(refusal("\n" + changed(text, R"("major": 2)", R"("major": 3)")),
+              HasSubstr("file:2: schemaVersion.major"));
   EXPECT_THAT(refusal(changed(text, R"("sequenceNumber": 4)", R"("sequenceNumber": 5)")),
               HasSubstr("file:5: sequenceNumber: is 5; expected 4"));
   EXPECT_THAT(refusal(ocpStream(ocpArtifacts(ocpSeries("\"x\"")))), HasSubstr("file:5: "));
