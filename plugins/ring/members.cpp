@@ -194,6 +194,7 @@ Result<Members> gatherMembers(const Place& place, Communicator& communicator) {
     names.push_back(seats[static_cast<size_t>(locals.begin()->second)].name);
   if (communicator.ranksTalk()) keepOwnNames(names);
   Members members;
+  members.areNodes = byNode.size() > 1;
   std::map<std::pair<double, double>, int> machines;
   for (const auto& [node, locals] : byNode) {
     for (const auto& [local, rank] : locals) {

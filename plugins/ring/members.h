@@ -30,6 +30,7 @@ Result<Place> placeOf(const Json& context);
 /// r.
 struct Members {
   std::vector<std::string> names;
+  bool areNodes = false;                ///< then a member's number is its node's in the run
   std::vector<std::vector<int>> ranks;  ///< [member][rail]
   std::vector<int> machines;            ///< of each member, by number; members that share one share its load
   int own = 0;                          ///< this rank's member

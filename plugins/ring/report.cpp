@@ -58,8 +58,11 @@ class Reporter {
  private:
   [[nodiscard]] const Topology& topology() const { return found_.log->topology(); }
 
-  /// With its best partner: what another's fault takes away is not this rank's.
+  /// With its best partner: what another's fault takes away is not this rank's. Of two nodes it is a figure
+  /// of both, so it names the other one.
   Status ownFigures() {
+    sdk::Host::LabelList peer;
+    if (members_.areNodes && members_.count() == 2) peer = {{"peer", std::to_string(1 - members_.own)}};
     std::map<std::string, std::pair<double, double>> best;  // rail -> bandwidth, latency
     const std::string ownRail = fmt::format("{}", members_.ownRail);
     for (const PairFigures& f : found_.figures) {
@@ -74,10 +77,12 @@ class Reporter {
       const auto all = best.find("all");
       const double devices = all == best.end() ? 1 : members_.rails();
       const double bandwidth = all == best.end() ? best.begin()->second.first : all->second.first;
-      MUSTER_CHECK_OK(host_.measurement("device_bandwidth", "B/s", {bandwidth / devices}, {}, now_));
+      MUSTER_CHECK_OK(host_.measurement("device_bandwidth", "B/s", {bandwidth / devices}, peer, now_));
     }
     for (const auto& [rail, figures] : best) {
-      MUSTER_CHECK_OK(host_.measurement("bandwidth", "B/s", {figures.first}, {{"rail", rail}}, now_));
+      sdk::Host::LabelList labels = {{"rail", rail}};
+      labels.insert(labels.end(), peer.begin(), peer.end());
+      MUSTER_CHECK_OK(host_.measurement("bandwidth", "B/s", {figures.first}, labels, now_));
       MUSTER_CHECK_OK(host_.measurement("latency", "s", {figures.second}, {{"rail", rail}}, now_));
     }
     return {};

@@ -460,6 +460,25 @@ TEST(Simulate, RejectsNodesWhoseWholeNetworkIsSlow) {
     }
 }
 
+/// What a node reaches with its only partner is a figure of both.
+TEST(Simulate, RejectsNoHealthyNodeOfTwo) {
+  const std::string at = "\n[[fault]]\nnode = 1\n";
+  for (const auto& [fault, state] :
+       {std::pair{at + "kind = \"slow_nic\"\nfactor = 0.7\n", "affected"},
+        {at + "kind = \"slow\"\ndevice = 3\nfactor = 0.2\nops = [\"collective\"]\n", "rejected"}}) {
+    TempDir dir;
+    const auto run = runCluster(dir, otherNetwork(dir, "48.5 GB/s", fault), 2);
+    EXPECT_EQ(run.exitCode, 1) << run.out << run.err;
+    const std::string names = dir.write("nodes.txt", "sim-node-0000\nsim-node-0001\n").string();
+    const auto fleet = runMuster({"fleet", (dir.path() / "run").string(), "--expect", names, "--out",
+                                  (dir.path() / "fleet").string()});
+    EXPECT_EQ(fleet.exitCode, 1) << fleet.out << fleet.err;
+    const Json nodes = Json::parse(readWhole(dir.path() / "fleet/fleet.json"))["nodes"];
+    EXPECT_EQ(nodes[0]["state"], "affected") << fault << fleet.out;
+    EXPECT_EQ(nodes[1]["state"], state) << fault << fleet.out;
+  }
+}
+
 TEST(Simulate, AcceptsANetworkOfTheRateThatThePlanStates) {
   for (const int nodes : {1, 2, 4}) {
     TempDir dir;

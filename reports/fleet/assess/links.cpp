@@ -20,14 +20,19 @@ struct End {
   auto operator<=>(const End&) const = default;
 };
 
-/// The ends of a link between two nodes, or between two devices of a node; empty where it has no two ends.
-std::vector<End> endsOf(const Suspect& link) {
-  if (link.kind != SuspectKind::kLink) return {};
-  if (const std::vector<std::string> nodes = nodesOf(link); nodes.size() == 2)
-    return {{nodes[0], ""}, {nodes[1], ""}};
+using Ends = std::pair<End, End>;
+
+/// The ends of a link between two nodes, or between two devices of a node; nothing where it has no two ends.
+std::optional<Ends> endsOf(const Suspect& link) {
+  if (link.kind != SuspectKind::kLink) return std::nullopt;
+  Ends ends;
   const size_t dash = link.what.find('-');
-  if (link.node.empty() || dash == std::string::npos) return {};
-  return {{link.node, link.what.substr(0, dash)}, {link.node, link.what.substr(dash + 1)}};
+  if (const std::vector<std::string> nodes = nodesOf(link); nodes.size() == 2)
+    ends = {{nodes[0], ""}, {nodes[1], ""}};
+  else if (!link.node.empty() && dash != std::string::npos)
+    ends = {{link.node, link.what.substr(0, dash)}, {link.node, link.what.substr(dash + 1)}};
+  if (ends.first == ends.second) return std::nullopt;
+  return ends;
 }
 
 /// The failed links that are not explained yet, by their ends.
@@ -36,9 +41,9 @@ class LinkTable {
   explicit LinkTable(const std::vector<Suspect>& suspects) {
     for (size_t i = 0; i < suspects.size(); ++i)
       if (suspects[i].failed)
-        if (const std::vector<End> ends = endsOf(suspects[i]); ends.size() == 2) {
-          links_[ends[0]][ends[1]].push_back(i);
-          links_[ends[1]][ends[0]].push_back(i);
+        if (const std::optional<Ends> ends = endsOf(suspects[i])) {
+          links_[ends->first][ends->second].push_back(i);
+          links_[ends->second][ends->first].push_back(i);
         }
   }
 

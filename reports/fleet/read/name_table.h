@@ -69,10 +69,15 @@ class Table {
     const std::lock_guard lock(mutex_);
     return values_.size();
   }
-  /// Call these when nothing is added any more.
-  [[nodiscard]] const T& operator[](uint32_t number) const { return values_[number]; }
+  [[nodiscard]] const T& operator[](uint32_t number) const {
+    const std::lock_guard lock(mutex_);
+    return values_[number];
+  }
   /// The text by which the value is known.
-  [[nodiscard]] const std::string& textOf(uint32_t number) const { return texts_[number]; }
+  [[nodiscard]] const std::string& textOf(uint32_t number) const {
+    const std::lock_guard lock(mutex_);
+    return texts_[number];
+  }
 
  private:
   mutable std::mutex mutex_;

@@ -15,10 +15,11 @@ namespace muster {
 /// Qualified metrics ("compute.gemm_throughput") that a test reports on `backend`.
 std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, const std::string& backend);
 
-/// Those of them that rank 0 alone reports in a stage of `scope`; in scope device each rank is a group of its
-/// own.
 /// As StageEvidence::findingLabels.
 std::map<std::string, std::set<std::string>> findingLabelsOf(const PluginSpec& plugin, const TestSpec& test);
+
+/// The metrics that rank 0 alone reports in a stage of `scope`; in scope device each rank is a group of its
+/// own.
 std::set<std::string> leaderMetricsOn(const PluginSpec& plugin, const TestSpec& test, Scope scope);
 
 /// Takes the optional metrics that nothing was measured of out of what the cases in `caseIds` may report,

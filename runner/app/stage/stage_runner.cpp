@@ -77,8 +77,15 @@ std::vector<const Case*> casesToRetry(const Stage& stage, const StageEvidence& e
   return cases;
 }
 
-/// Gives artifacts their place, size and digest. One that cannot be read is said in the stage's log.
+/// Gives artifacts their place, size and digest. One that cannot be read is said in the stage's log, and so
+/// is one that lies elsewhere, which is left out.
 void sealArtifacts(StageRecord& record, const fs::path& folder) {
+  std::erase_if(record.artifacts, [&](const ArtifactRecord& artifact) {
+    if (isSafeRelativePath(fs::path(artifact.path).lexically_relative(folder).string())) return false;
+    record.log.push_back(fmt::format("artifact {}: {} is not in the folder of the run",
+                                     printable(artifact.name, 80), printable(artifact.path, 200)));
+    return true;
+  });
   for (ArtifactRecord& artifact : record.artifacts) {
     auto content = readFile(artifact.path, kMaxArtifactBytes);
     if (content.ok()) {

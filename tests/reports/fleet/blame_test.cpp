@@ -925,6 +925,21 @@ TEST(Blame, LinksThatATestLocatesAreOneFindingAndRejectNoEnd) {
   }
 }
 
+TEST(Blame, ALinkFromAPartToItselfHasNoOtherEnd) {
+  for (const bool ofNodes : {true, false}) {
+    GroupFleet made(5, 4);
+    for (const char* other : {"1", "2", "3"}) {
+      made.reports(1, fmt::format("link n1 - n{}", other), "link");
+      const std::string gpu = std::string("gpu") + other;
+      if (!ofNodes) made.stage(1).verdicts.back().labels = {{"a", "gpu1"}, {"b", gpu}};
+    }
+    const Fleet fleet = made.assess();
+    EXPECT_NE(nodeOf(fleet, "n1").state, NodeState::kAccepted);
+    for (const char* other : {"n0", "n2", "n3"}) EXPECT_NE(nodeOf(fleet, other).state, NodeState::kRejected);
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
 /// Whoever writes one record may say anything of a stage in which the others had no part, or only a warning.
 TEST(Blame, OneRecordRejectsNoOtherNodeWhateverItSays) {
   for (const bool took : {true, false})
