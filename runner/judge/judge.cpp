@@ -178,15 +178,9 @@ class StageJudge {
       if (isBad(last.outcome)) {
         const std::string detail = fmt::format("{}; not found in attempt {}", last.detail, lastAttempt);
         // A condition that names a part of the machine may be the beginning of a fault: it stays open.
-        const bool open =
-            last.unrelated && slot.group->labels.contains("culprit") && !index_.evidence().allowFlaky;
-        last = {open ? Outcome::kError : last.unrelated ? Outcome::kWarn : Outcome::kPass,
-                kNaN,
-                "",
-                kNaN,
-                "",
-                kNaN,
-                detail};
+        const bool open = slot.group->labels.contains("culprit") && !index_.evidence().allowFlaky;
+        const Outcome unrelated = open ? Outcome::kError : Outcome::kWarn;
+        last = {last.unrelated ? unrelated : Outcome::kPass, kNaN, "", kNaN, "", kNaN, detail};
         verdict.attempts.push_back({lastAttempt, last.outcome, kNaN});
       }
     } else if (missing && slot.caseRank->endedWell()) {

@@ -514,7 +514,9 @@ class OwnVerdict {
   void name(const Blame& found, const DeviationSummary& d) {
     if (line_.empty() && d.cause != Cause::kNeed)
       line_ = found.why.empty() ? deviationLine(d, *records_.names) : whyText(d, found);
-    located_ = located_ || found.parts.empty() || found.parts.front().kind != SuspectKind::kGroup;
+    // Of a pair either end may be the cause, and of a group each member.
+    located_ = located_ || found.parts.empty() ||
+               (found.parts.front().kind != SuspectKind::kGroup && !found.parts.front().ofPair);
     for (const Suspect& part : found.parts)
       if (const std::string name = part.name(); std::find(names_.begin(), names_.end(), name) == names_.end())
         names_.push_back(name);
@@ -529,7 +531,7 @@ class OwnVerdict {
   bool toldAnew_ = false;
   std::string line_;
   std::vector<std::string> names_;
-  bool located_ = false;  ///< one of them is a part, and not a group that this node belongs to
+  bool located_ = false;  ///< one of them is a part of another node
 };
 
 }  // namespace
@@ -644,8 +646,11 @@ void markTheNamed(const FleetRecords& records, const std::vector<Suspect>& suspe
       const std::string evidence = suspect.evidence.empty() ? "" : suspect.evidence.front();
       if (link && content) {
         node.state = NodeState::kAffected;
-        node.reason = fmt::format("not faulty itself: one end of {} ({}); repair that, then retest this node",
-                                  suspect.name(), evidence);
+        node.reason =
+            suspect.ofPair
+                ? cannotBeTold(suspect.name(), evidence)
+                : fmt::format("not faulty itself: one end of {} ({}); repair that, then retest this node",
+                              suspect.name(), evidence);
       } else if (!link && (content || node.state == NodeState::kAffected)) {
         node.state = suspect.failed ? NodeState::kRejected : NodeState::kIncomplete;
         node.reason = fmt::format("reported by other nodes: {}: {}", suspect.name(), evidence);
