@@ -78,12 +78,13 @@ struct FleetNode {
   std::string sku;                 ///< the profile, or the devices' model where none is known
   std::string expectedSku;         ///< that it must be; empty: nobody said, and the nodes are of no majority
   size_t devices = 0;
-  Accounting accounting;  ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
-                          ///< elsewhere
-  bool suspect = false;   ///< a suspect of the fleet names it
-  bool failed = false;    ///< its own record is rejected, for whatever cause: the fleet is not accepted
-  std::string claim;      ///< a finding about what records say of its identity, SKU or samples; empty: none
-  std::string gap;        ///< why part of its run is not there; empty: all is
+  Accounting accounting;   ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
+                           ///< elsewhere
+  bool suspect = false;    ///< a suspect of the fleet names it
+  bool endOfLink = false;  ///< one is a failed link of it, which its own record reports
+  bool failed = false;     ///< its own record is rejected, for whatever cause: the fleet is not accepted
+  std::string claim;       ///< a finding about what records say of its identity, SKU or samples; empty: none
+  std::string gap;         ///< why part of its run is not there; empty: all is
   /// Its worst rate or time as a share of the median of its like (1: as good, 0.5: half as good); NaN: it has
   /// none.
   double worstShare = std::numeric_limits<double>::quiet_NaN();

@@ -284,10 +284,13 @@ class Planner {
             (!runs_[at].empty() ||
              (record(i).fleetId == node.fleetId && record(i).nodeCount == node.nodeCount)))
           ++ranks[record(i).nodeRank];
-    size_t missing = 0, runs = 1;
+    size_t runs = 1;
     if (runs_[at].empty())
       for (const auto& [rank, count] : ranks) runs = std::max(runs, count);
-    for (int rank = 0; rank < node.nodeCount; ++rank) missing += runs - std::min(runs, ranks[rank]);
+    // Not node by node: how many they were is the record's own word.
+    size_t missing = static_cast<size_t>(node.nodeCount) * runs;
+    for (const auto& [rank, count] : ranks)
+      if (rank >= 0 && rank < node.nodeCount) missing -= std::min(runs, count);
     return missing;
   }
 

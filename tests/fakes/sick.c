@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds nodes of a Slurm sick, by the bits of `kind`: 5 is node1 and node3, whose figure is 0. With 16 more,
- * all are well, and node1 names the link between the first two of these as bad. */
+ * all are well, and node1 and both ends name the link between the first two of these as bad; with 32 more,
+ * node1 alone does. */
 #include "tests/fakes/fake.h"
 
 static const char* sickDescribe(void) {
   return "{\"tests\": [{\"name\": \"run\", \"summary\": \"finds nodes sick\","
          " \"backends\": [\"host\"], \"scopes\": [\"device\", \"node\", \"cluster\"], \"params\": ["
-         "{\"name\": \"kind\", \"type\": \"int\", \"default\": 0, \"min\": 0, \"max\": 31,"
+         "{\"name\": \"kind\", \"type\": \"int\", \"default\": 0, \"min\": 0, \"max\": 63,"
          " \"summary\": \"which nodes\"}],"
          " \"metrics\": [{\"name\": \"value\", \"unit\": \"count\", \"direction\": \"higher\", \"labels\": "
          "[],"
@@ -43,7 +44,8 @@ static muster_status sickRun(void* session, const char* json) {
   const char* name = getenv("SLURMD_NODENAME");
   const int node = name != NULL && strncmp(name, "node", 4) == 0 ? atoi(name + 4) : 0;
   if (kind >= 16) {
-    if (reportLink(fake, kind, node == 1) != MUSTER_OK) return MUSTER_ERROR;
+    const int isEnd = kind < 32 && node > 0 && ((kind >> (node - 1)) & 1);
+    if (reportLink(fake, kind, node == 1 || isEnd) != MUSTER_OK) return MUSTER_ERROR;
     return fakeReport(fake, 1);
   }
   return fakeReport(fake, node > 0 && ((kind >> (node - 1)) & 1) ? 0 : 1);

@@ -215,8 +215,19 @@ TEST_F(SlurmDrain, DrainsTheEndsOfABadLinkAndNotTheNodeThatReportsIt) {
   EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain")));
   EXPECT_EQ(slurm().state("node2"), "drained") << applied;
   EXPECT_EQ(slurm().state("node3"), "drained");
-  EXPECT_THAT(slurm().reason("node2"), HasSubstr("one end of link node2 - node3"));
+  EXPECT_THAT(slurm().reason("node2"), HasSubstr("link node2 - node3"));
   EXPECT_THAT(slurm().state("node4"), Not(HasSubstr("drain")));
+}
+
+TEST_F(SlurmDrain, DrainsNoNodeForALinkThatAnotherOneAloneReports) {
+  const fs::path run = newRun();
+  EXPECT_EQ(submitBadLink(run, 2, 3, true).exitCode, 1);
+  const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
+  for (const char* end : {"node2", "node3"}) {
+    EXPECT_THAT(applied, HasSubstr(std::string(end) +
+                                   ": not changed: not faulty itself: one end of link node2 - node3"));
+    EXPECT_THAT(slurm().state(end), Not(HasSubstr("drain")));
+  }
 }
 
 TEST_F(SlurmDrain, DrainsANodeThatFailedByItselfThoughNoFindingNamesIt) {

@@ -260,10 +260,17 @@ OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes) 
                    [](const Suspect& a, const Suspect& b) { return a.grade < b.grade; });
   for (Suspect& suspect : merged)
     if (suspect.next.empty()) suspect.next = defaultNext(suspect.kind);
-  std::set<std::string> named;
+  std::set<std::string> named, ends;
   for (const Suspect& suspect : merged)
-    for (const std::string& node : nodesOf(suspect)) named.insert(node);
-  for (FleetNode& node : nodes) node.suspect = node.suspect || named.contains(node.name);
+    for (const std::string& node : nodesOf(suspect)) {
+      named.insert(node);
+      if (suspect.failed && suspect.kind == SuspectKind::kLink && suspect.reporters.contains(node))
+        ends.insert(node);
+    }
+  for (FleetNode& node : nodes) {
+    node.suspect = named.contains(node.name);
+    node.endOfLink = ends.contains(node.name);
+  }
   OrderedSuspects ordered{std::move(merged), 0};
   if (ordered.list.size() > kMostSuspects) {
     ordered.left = ordered.list.size() - kMostSuspects;

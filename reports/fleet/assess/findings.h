@@ -19,7 +19,7 @@ struct OrderedSuspects {
   size_t left = 0;            ///< those beyond
 };
 
-/// Also marks the nodes that they name.
+/// Also marks the nodes that they name, and no others.
 OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes);
 
 /// Whether a failed part may be why a group failed: by what failed in the same stage, of wrong data only by

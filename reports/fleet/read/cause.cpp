@@ -115,7 +115,6 @@ std::optional<std::string> sourceRank(std::string_view firstFault) {
 }
 
 CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped) {
-  // Many verdicts may share a text, and each asks again.
   const std::string detail = withoutQuotes(whole.substr(0, kMostOfText)),
                     culprit = withoutQuotes(boundedCause(named));
   if (has(detail, kUntold)) return {Cause::kRank, {}};

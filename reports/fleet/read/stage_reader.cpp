@@ -180,6 +180,7 @@ void StageReader::readLimits(const dom::object& stage, const dom::array* expecta
 
 void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {
   culprit_.clear();
+  causes_.clear();
   summary.groupId = text("");
   dom::object group;
   if (stage.at_key("group").get(group) != simdjson::SUCCESS) return;

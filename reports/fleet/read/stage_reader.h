@@ -2,12 +2,15 @@
 // One stage of a record -> what the fleet keeps of it: figures, deviations, deferred expectations, counts.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "reports/fleet/read/cause.h"
 #include "reports/fleet/read/columnar_reader.h"
 #include "reports/fleet/read/dom_fields.h"
 #include "reports/fleet/read/flat_map.h"
@@ -146,7 +149,7 @@ class StageReader {
   /// Whether the stage's ranks work together.
   [[nodiscard]] bool ofGroup() const { return scope_ != Scope::kDevice; }
   /// What a failure follows from where that is not the part which reports it.
-  void findCause(const ColumnarReader& verdict, DeviationSummary& deviation) const;
+  void findCause(const ColumnarReader& verdict, DeviationSummary& deviation);
   /// Why the verdict cannot have its outcome; empty: it can.
   std::string contradictionOf(const VerdictFields& verdict, const Claim& asked, StageState state);
   const Waiver* coveringWaiver(const ColumnarReader& verdict, Outcome recorded);
@@ -224,7 +227,9 @@ class StageReader {
   size_t usedSlots_ = 0;
   FlatMap<size_t> slotByKey_;
   TextMap<MetricFacts> metrics_;
-  std::string culprit_;                          ///< of this stage's group, as the record has it
+  std::string culprit_;  ///< of this stage's group, as the record has it
+  /// By text, where it lies: many verdicts may share one; and whether their rank or case was stopped.
+  std::map<std::tuple<const char*, size_t, bool>, CaseCause> causes_;
   Scope scope_ = Scope::kDevice;                 ///< its own
   std::set<int64_t> stopped_;                    ///< ranks that were told to stop
   std::set<std::string> cancelledCases_;         ///< ended with the whole run, on any rank

@@ -275,7 +275,9 @@ void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& dev
     const bool ofRank = verdict.at_key("rank").get(rank) == simdjson::SUCCESS && rank >= 0;
     const bool stopped =
         ofRank ? stopped_.contains(rank) : cancelledCases_.contains(std::string(textOr(verdict, "case")));
-    const CaseCause cause = caseCause(detail, culprit_, stopped);
+    const auto [at, fresh] = causes_.try_emplace({detail.data(), detail.size(), stopped});
+    if (fresh) at->second = caseCause(detail, culprit_, stopped);
+    const CaseCause& cause = at->second;
     deviation.cause = cause.cause;
     // Only what was left out can be so for want of another stage: an error is somebody's.
     if (cause.cause == Cause::kNeed && deviation.outcome != Outcome::kSkipped) deviation.cause = Cause::kOwn;

@@ -189,10 +189,12 @@ Result<std::unique_ptr<RecordsOfAnyRun::Run>> RecordsOfAnyRun::openRun(const fs:
 Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& records, bool unconfirmed) {
   RecordsOfAnyRun all;
   size_t readable = 0;
-  std::optional<Error> first;
+  std::optional<Error> first, late;
   const auto count = [&](const auto& opened) {
     if (opened.ok())
       ++readable;
+    else if (opened.error().code == ErrorCode::kTimeout)
+      late = opened.error();
     else if (!first)
       first = opened.error();
   };
@@ -206,6 +208,8 @@ Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& recor
     } else {
       ++readable;
     }
+    // Who did not answer for one run does not answer for the next either.
+    if (late) return std::move(*late);
   }
   if (readable == 0 && first) return std::move(*first);
   return all;

@@ -206,7 +206,7 @@ class Rejections {
       return anybody ? std::optional(contradictory(node, "it has no evaluated record")) : std::nullopt;
     const fleet::FleetNode& found = *judged->second;
     const bool rejected = found.state == NodeState::kRejected;
-    const bool oneEnd = found.state == NodeState::kAffected && found.suspect;
+    const bool oneEnd = found.state == NodeState::kAffected && found.endOfLink;
     if (rejected && found.failed && believed(end) && end.exitCode == kExitRejected) {
       slurm::RejectedNode own{node, whyNot(run_, {node, NodeState::kRejected, found.reason})};
       // A job of the run's user may have come after the fleet's.

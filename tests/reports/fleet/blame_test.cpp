@@ -903,6 +903,11 @@ TEST(Blame, AnEndOfTwoSlowPairsIsAtFaultWhicheverEndReportsThem) {
     EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(bad)).state, NodeState::kRejected);
     for (const int end : {left, right})
       EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(end)).state, NodeState::kAffected);
+    // Those who only have links to it are not named, and no act follows.
+    for (const auto& node : fleet.nodes) {
+      EXPECT_EQ(node.suspect, node.name == GroupFleet::nameOf(bad)) << node.name;
+      EXPECT_FALSE(node.endOfLink) << node.name;
+    }
     EXPECT_EQ(fleet.incidents.size(), 1u);
     EXPECT_EQ(fleet.exitCode, 1);
   }
