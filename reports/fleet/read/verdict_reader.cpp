@@ -267,7 +267,7 @@ void StageReader::cutDeviations() {
   deviationsKept_ = all.size();
 }
 
-void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& deviation) const {
+void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& deviation) {
   const std::string_view metric = textOr(verdict, "metric");
   const std::string_view detail = textOr(verdict, "detail");
   if (metric.empty()) {
