@@ -98,7 +98,7 @@ class Widespread {
       std::map<Key, const DeviationSummary*> failed;
       for (const size_t i : node.records)
         for (const DeviationSummary& d : records.nodes[i].deviations)
-          if (isOwnFailure(d)) {
+          if (isOwnFailure(d) && !isOfLink(d)) {
             failed.emplace(keyOf(d), &d);
             places_[keyOf(d)].insert(d.device);
           }
@@ -110,7 +110,9 @@ class Widespread {
       }
     }
   }
-  [[nodiscard]] bool covers(const DeviationSummary& d) const { return isWide(keyOf(d), hits_.at(keyOf(d))); }
+  [[nodiscard]] bool covers(const DeviationSummary& d) const {
+    return !isOfLink(d) && isWide(keyOf(d), hits_.at(keyOf(d)));
+  }
 
   void addTo(std::vector<Suspect>& suspects) const {
     for (const auto& [key, hits] : hits_) {
@@ -141,6 +143,8 @@ class Widespread {
     size_t nodes = 0;
     std::pair<std::string, const DeviationSummary*> example;
   };
+  /// One link that a test located is reported by both ends and node 0: in a small run by most nodes.
+  static bool isOfLink(const DeviationSummary& d) { return d.labels.find(" kind=link") != std::string::npos; }
   [[nodiscard]] Key keyOf(const DeviationSummary& d) const {
     return {records_.names->texts[d.stage], records_.names->texts[d.metric], d.outcome};
   }
