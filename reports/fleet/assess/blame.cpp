@@ -435,6 +435,13 @@ std::string cannotBeTold(const std::string& who, const std::string& line) {
       who, line);
 }
 
+std::string atEitherEnd(const std::string& link, const std::string& line) {
+  return fmt::format(
+      "affected by {} ({}): the fault may be at either end, unless a finding names one; repair that, then "
+      "retest this node",
+      link, line);
+}
+
 /// The node's record as if what speaks against others had passed.
 class OwnVerdict {
  public:
@@ -456,7 +463,7 @@ class OwnVerdict {
                          names_.begin() + static_cast<std::ptrdiff_t>(std::min(names_.size(), kMostParts))),
              ", ");
     if (names_.size() > kMostParts) who += fmt::format(" and {} more", names_.size() - kMostParts);
-    if (!located_) return cannotBeTold(who, line_);
+    if (!located_) return ofPair_ ? atEitherEnd(who, line_) : cannotBeTold(who, line_);
     return fmt::format("not faulty itself: affected by {} ({}); repair that, then retest this node", who,
                        line_);
   }
@@ -515,8 +522,10 @@ class OwnVerdict {
     if (line_.empty() && d.cause != Cause::kNeed)
       line_ = found.why.empty() ? deviationLine(d, *records_.names) : whyText(d, found);
     // Of a pair either end may be the cause, and of a group each member.
-    located_ = located_ || found.parts.empty() ||
-               (found.parts.front().kind != SuspectKind::kGroup && !found.parts.front().ofPair);
+    const bool ofPair = !found.parts.empty() && found.parts.front().ofPair;
+    ofPair_ = ofPair_ || ofPair;
+    located_ =
+        located_ || found.parts.empty() || (found.parts.front().kind != SuspectKind::kGroup && !ofPair);
     for (const Suspect& part : found.parts)
       if (const std::string name = part.name(); std::find(names_.begin(), names_.end(), name) == names_.end())
         names_.push_back(name);
@@ -532,6 +541,7 @@ class OwnVerdict {
   std::string line_;
   std::vector<std::string> names_;
   bool located_ = false;  ///< one of them is a part of another node
+  bool ofPair_ = false;   ///< one is a link of this node
 };
 
 }  // namespace
@@ -648,7 +658,7 @@ void markTheNamed(const FleetRecords& records, const std::vector<Suspect>& suspe
         node.state = NodeState::kAffected;
         node.reason =
             suspect.ofPair
-                ? cannotBeTold(suspect.name(), evidence)
+                ? atEitherEnd(suspect.name(), evidence)
                 : fmt::format("not faulty itself: one end of {} ({}); repair that, then retest this node",
                               suspect.name(), evidence);
       } else if (!link && (content || node.state == NodeState::kAffected)) {
