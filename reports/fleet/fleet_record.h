@@ -81,7 +81,7 @@ struct FleetNode {
   Accounting accounting;   ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
                            ///< elsewhere
   bool suspect = false;    ///< a suspect of the fleet names it
-  bool endOfLink = false;  ///< one is a failed link of it, which its own record reports
+  bool endOfLink = false;  ///< one is a failed link of it, which the records of both its ends report
   bool failed = false;     ///< its own record is rejected, for whatever cause: the fleet is not accepted
   std::string claim;       ///< a finding about what records say of its identity, SKU or samples; empty: none
   std::string gap;         ///< why part of its run is not there; empty: all is
@@ -205,12 +205,13 @@ struct Suspect {
   bool located = false;            ///< by what ranks measured between them: a link, or an end of links
   bool ofPair = false;             ///< a link that a test of pairs reports: either end may be at fault
   bool endOfLinks = false;         ///< a node that links have in common which the test located as links
-  std::set<std::string> partners{};   ///< of a node that links have in common, those at their other ends
-  std::set<std::string> reporters{};  ///< of a link, the nodes whose records name it
-  bool contested = false;             ///< only others name it: its node's own record does not
-  std::set<std::string> members{};    ///< of a group that failed as a whole: its nodes
-  bool wrongData = false;             ///< what was received is wrong: no slowness elsewhere explains it
-  std::string limitSource{};          ///< where the limit comes from that it misses; empty: not known
+  std::set<std::string> partners{};       ///< of a node that links have in common, those at their other ends
+  std::set<std::string> reporters{};      ///< of a link, the nodes whose records name it
+  std::set<std::string> confirmedEnds{};  ///< of such a node, the ends of those links that both ends report
+  bool contested = false;                 ///< only others name it: its node's own record does not
+  std::set<std::string> members{};        ///< of a group that failed as a whole: its nodes
+  bool wrongData = false;                 ///< what was received is wrong: no slowness elsewhere explains it
+  std::string limitSource{};              ///< where the limit comes from that it misses; empty: not known
 
   /// "device n1 gpu3", "link n1 - n2, rail 0".
   [[nodiscard]] std::string name() const;

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/assess/links.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
@@ -46,6 +47,10 @@ void addBeneath(Suspect& suspect, const std::string& line) {
 
 /// Takes what speaks against the same part into `into`.
 void merge(Suspect& into, const Suspect& other) {
+  // An outlier does not make a fault of the node of what its links failed.
+  into.endOfLinks = (into.endOfLinks || other.endOfLinks) && (into.endOfLinks || !into.failed) &&
+                    (other.endOfLinks || !other.failed);
+  into.confirmedEnds.insert(other.confirmedEnds.begin(), other.confirmedEnds.end());
   if (other.byPeers && !other.evidence.empty() && into.evidence.size() == kMostEvidence)
     into.evidence.pop_back();
   for (const std::string& line : other.evidence) addEvidence(into, line);
@@ -62,7 +67,6 @@ void merge(Suspect& into, const Suspect& other) {
   if (into.serial.empty()) into.serial = other.serial;
   if (into.next.empty()) into.next = other.next;
   into.located = into.located || other.located;
-  into.endOfLinks = into.endOfLinks && other.endOfLinks;
   into.partners.insert(other.partners.begin(), other.partners.end());
   into.reporters.insert(other.reporters.begin(), other.reporters.end());
   into.contested = !into.failed && (into.contested || other.contested);
@@ -224,7 +228,11 @@ std::vector<Suspect> foldSlowNodes(std::vector<Suspect> suspects, const FleetNod
     };
     for (const auto* parts : {&slow.links, &slow.parts})
       for (const size_t i : *parts) {
+        const bool isLink = parts == &slow.links;
         if (folded[i] || whole.contested || !belongs(suspects[i])) continue;
+        // A link that failed rejects neither end, also where one is slow within its limits.
+        if (isLink && suspects[i].failed && !whole.failed) continue;
+        if (isLink) whole.confirmedEnds.merge(confirmedEnds(suspects[i]));
         addBeneath(whole, lineOf(suspects[i]));
         whole.failed = whole.failed || suspects[i].failed;
         whole.grade = std::min(whole.grade, suspects[i].grade);
@@ -261,12 +269,10 @@ OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes) 
   for (Suspect& suspect : merged)
     if (suspect.next.empty()) suspect.next = defaultNext(suspect.kind);
   std::set<std::string> named, ends;
-  for (const Suspect& suspect : merged)
-    for (const std::string& node : nodesOf(suspect)) {
-      named.insert(node);
-      if (suspect.failed && suspect.kind == SuspectKind::kLink && suspect.reporters.contains(node))
-        ends.insert(node);
-    }
+  for (const Suspect& suspect : merged) {
+    for (const std::string& node : nodesOf(suspect)) named.insert(node);
+    ends.merge(confirmedEnds(suspect));
+  }
   for (FleetNode& node : nodes) {
     node.suspect = named.contains(node.name);
     node.endOfLink = ends.contains(node.name);

@@ -97,17 +97,18 @@ std::string serialOfEnd(const End& end, const FleetRecords& records, const Fleet
 bool isKnown(const End& end, const std::vector<size_t>& links, const std::vector<Suspect>& suspects) {
   size_t own = 0;
   bool bothReport = false;
-  std::set<std::string> others;
+  std::set<std::string> others, parties;
   for (const size_t i : links) {
     const std::set<std::string>& reporters = suspects[i].reporters;
     const bool reports = reporters.contains(end.node);
     own += reports ? 1 : 0;
     bothReport = bothReport || (reports && reporters.size() > 1);
-    others.insert(reporters.begin(), reporters.end());
+    (reports ? parties : others).insert(reporters.begin(), reporters.end());
   }
-  others.erase(end.node);
+  // Node 0 repeats what both ends report.
+  for (const std::string& party : parties) others.erase(party);
   if (!bothReport && end.device.empty()) return others.size() + (own > 0 ? 1 : 0) > 1;
-  return own > 1 || (own == 1 && others.size() > 2);
+  return own > 1 || (own == 1 && others.size() > 1);
 }
 
 /// The finding about the end; the worst of its links speaks for it.
@@ -123,6 +124,7 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
                    std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
   suspect.endOfLinks = end.device.empty() && !suspect.ofPair;
   for (const size_t i : links) {
+    suspect.confirmedEnds.merge(confirmedEnds(suspects[i]));
     suspect.reporters.insert(suspects[i].reporters.begin(), suspects[i].reporters.end());
     for (std::string& node : nodesOf(suspects[i]))
       if (node != end.node) suspect.partners.insert(std::move(node));
@@ -138,6 +140,16 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
 }
 
 }  // namespace
+
+std::set<std::string> confirmedEnds(const Suspect& links) {
+  if (!links.failed) return {};
+  if (links.kind != SuspectKind::kLink)
+    return links.endOfLinks ? links.confirmedEnds : std::set<std::string>();
+  const std::vector<std::string> ends = nodesOf(links);
+  const bool both =
+      ends.size() == 2 && links.reporters.contains(ends[0]) && links.reporters.contains(ends[1]);
+  return both ? std::set<std::string>(ends.begin(), ends.end()) : std::set<std::string>();
+}
 
 std::vector<Suspect> foldLinks(std::vector<Suspect> suspects, const FleetRecords& records,
                                const FleetNodes& nodes) {

@@ -930,6 +930,35 @@ TEST(Blame, LinksThatATestLocatesAreOneFindingAndRejectNoEnd) {
   }
 }
 
+/// An act follows for those ends whose link both ends report, whatever others say beside it.
+TEST(Blame, TheEndsOfALinkAreThoseOfOneThatBothEndsReport) {
+  struct Case {
+    const char* name;
+    std::vector<std::pair<int, int>> bothReport;  ///< located links
+    std::vector<std::pair<int, int>> pairs;       ///< who reports, of whom
+    std::set<std::string> ends;
+  };
+  for (const Case& one : std::vector<Case>{{"one link", {{1, 2}}, {}, {"n1", "n2"}},
+                                           {"two of one node", {{1, 2}, {2, 3}}, {}, {"n1", "n2", "n3"}},
+                                           {"and one node's word", {{1, 2}}, {{4, 2}}, {"n1", "n2"}},
+                                           {"a pair, by one end", {}, {{2, 1}}, {}}}) {
+    SCOPED_TRACE(one.name);
+    GroupFleet made(5, 5);
+    for (const auto& [a, b] : one.bothReport)
+      for (const int reporter : {0, a, b})
+        made.reports(reporter, fmt::format("link n{} - n{}", a, b), "link");
+    for (const auto& [reporter, peer] : one.pairs) made.reportsPair(reporter, std::to_string(peer));
+    const Fleet fleet = made.assess();
+    std::set<std::string> ends;
+    for (const auto& node : fleet.nodes) {
+      EXPECT_NE(node.state, NodeState::kRejected) << node.name << ": " << node.reason;
+      if (node.endOfLink) ends.insert(node.name);
+    }
+    EXPECT_EQ(ends, one.ends);
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
 TEST(Blame, ALinkFromAPartToItselfHasNoOtherEnd) {
   for (const bool ofNodes : {true, false}) {
     GroupFleet made(5, 4);

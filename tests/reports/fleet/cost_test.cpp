@@ -66,26 +66,37 @@ std::vector<std::string> textsOfOneHash(size_t count) {
   return texts;
 }
 
-TEST_F(Cost, OfNamesThatHaveOneHash) {
-  constexpr size_t kNames = 30'000;
-  FleetFolder folder;
-  const std::vector<std::string> names = textsOfOneHash(kNames);
-  EXPECT_EQ(std::hash<std::string>()(names.front()), std::hash<std::string>()(names.back()));
+/// Reads a record with `count` more errors, one for each of `rows`.
+void readErrors(FleetFolder& folder, const std::string& detail, const Json& rows, size_t count) {
   Json record = Json::parse(recordText(nodeRecord("n0")));
   Json& stage = record["stages"][1];
-  const Json rows = {{"metric", names}};
-  stage["verdicts"].push_back({{"outcome", "error"}, {"case", "x"}, {"detail", ""}, {"rows", rows}});
+  stage["verdicts"].push_back({{"outcome", "error"}, {"case", "x"}, {"detail", detail}, {"rows", rows}});
   stage["outcome"] = "error";
   Json& accounting = record["accounting"];
-  accounting["expected"] = accounting["expected"].get<size_t>() + kNames;
-  accounting["counts"]["error"] = accounting["counts"]["error"].get<size_t>() + kNames;
+  accounting["expected"] = accounting["expected"].get<size_t>() + count;
+  accounting["counts"]["error"] = accounting["counts"]["error"].get<size_t>() + count;
   record["acceptance"] = "incomplete";
   record["exit_code"] = 3;
   record["reasons"] = {"x"};
   folder.write("n0/record.json", dumpJson(record));
   const fleet::Fleet fleet = folder.assess({"n0"});
   ASSERT_TRUE(fleet.quarantined.empty()) << fleet.quarantined[0].reason;
+}
+
+TEST_F(Cost, OfNamesThatHaveOneHash) {
+  constexpr size_t kNames = 30'000;
+  FleetFolder folder;
+  const std::vector<std::string> names = textsOfOneHash(kNames);
+  EXPECT_EQ(std::hash<std::string>()(names.front()), std::hash<std::string>()(names.back()));
+  readErrors(folder, "", {{"metric", names}}, kNames);
   EXPECT_GE(folder.records().names->texts.size(), kNames);
+}
+
+TEST_F(Cost, OfALongTextThatManyVerdictsShare) {
+  constexpr size_t kRows = 80'000;
+  FleetFolder folder;
+  readErrors(folder, std::string(7'990, ' '), {{"rank", std::vector<int>(kRows, 0)}}, kRows);
+  EXPECT_EQ(folder.records().nodes.size(), 1u);
 }
 
 TEST_F(Cost, OfWaiversThatFindNoStage) {

@@ -181,6 +181,14 @@ TEST_F(HistoryDelta, WantsAllRecordsOfEachNewGroup) {
     add(alone, RecordUse::kRerun);
     EXPECT_THAT(plan().needing(), Contains("n3"));
   }
+  // How many there were is the record's own word: they are not counted one by one.
+  input_.records.nodes.resize(3);
+  input_.uses.resize(3);
+  auto huge = record("n1", kLater);
+  stage(huge, "allreduce", Scope::kCluster, 2);
+  huge.nodeCount = 2'000'000'000;
+  add(huge, RecordUse::kRerun);
+  EXPECT_THAT(plan().nodes[0].why, HasSubstr("of its run of 2000000000 nodes 1999999999 records are not"));
 }
 
 TEST_F(HistoryDelta, HoldsANodeAgainstItsOwnClock) {
