@@ -423,7 +423,7 @@ TEST_F(SlurmScope, StatusOfAPlanWithOnlyClusterStagesIsThatOfItsNodes) {
 /// Whoever else's part ended otherwise: the job's own exit code is the greatest of all.
 TEST_F(SlurmScope, ResumeKeepsARejectionInAJobThatAnotherNodeFailed) {
   const fs::path run = newRun();
-  ASSERT_EQ(submitBadLink(run, 1, 2).exitCode, 1);
+  ASSERT_EQ(submitBadLink(run, 1, 2, true).exitCode, 1);
   ASSERT_EQ(readWhole(run / "cluster_exits" / "node1"), "1\n");
   std::ofstream(run / "cluster_exits" / "node3") << "137\n";
   std::ofstream(run / "cluster.exit") << "137\n";
