@@ -98,8 +98,13 @@ bool isKnown(const End& end, const std::vector<size_t>& links, const std::vector
   size_t own = 0;
   bool bothReport = false;
   std::set<std::string> others, parties;
+  std::map<End, std::set<std::string>> reportersOf;  // by the other end: two tests may report one link
   for (const size_t i : links) {
-    const std::set<std::string>& reporters = suspects[i].reporters;
+    const Ends ends = *endsOf(suspects[i]);
+    reportersOf[ends.first == end ? ends.second : ends.first].insert(suspects[i].reporters.begin(),
+                                                                     suspects[i].reporters.end());
+  }
+  for (const auto& [partner, reporters] : reportersOf) {
     const bool reports = reporters.contains(end.node);
     own += reports ? 1 : 0;
     bothReport = bothReport || (reports && reporters.size() > 1);

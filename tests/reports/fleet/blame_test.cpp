@@ -941,6 +941,7 @@ TEST(Blame, TheEndsOfALinkAreThoseOfOneThatBothEndsReport) {
   for (const Case& one : std::vector<Case>{{"one link", {{1, 2}}, {}, {"n1", "n2"}},
                                            {"two of one node", {{1, 2}, {2, 3}}, {}, {"n1", "n2", "n3"}},
                                            {"and one node's word", {{1, 2}}, {{4, 2}}, {"n1", "n2"}},
+                                           {"told by two tests", {{1, 2}}, {{2, 1}, {4, 2}}, {"n1", "n2"}},
                                            {"a pair, by one end", {}, {{2, 1}}, {}}}) {
     SCOPED_TRACE(one.name);
     GroupFleet made(5, 5);
