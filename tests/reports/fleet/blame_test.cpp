@@ -947,7 +947,7 @@ TEST(Blame, TheEndsOfALinkAreThoseOfOneThatBothEndsReport) {
     GroupFleet made(5, 5);
     for (const auto& [a, b] : one.bothReport)
       for (const int reporter : {0, a, b})
-        made.reports(reporter, fmt::format("link n{} - n{}", a, b), "link");
+        made.reports(reporter, fmt::format("link n{} - n{}, rail 3", a, b), "link");
     for (const auto& [reporter, peer] : one.pairs) made.reportsPair(reporter, std::to_string(peer));
     const Fleet fleet = made.assess();
     std::set<std::string> ends;
