@@ -89,6 +89,7 @@ TEST_F(SlurmLimits, TakesBackWhatItSubmittedWhenALaterJobIsRefused) {
   EXPECT_THAT(slurm().command({"squeue", "--noheader", "--format=%A %T"}).out,
               HasSubstr(foreign + " PENDING\n"));
   EXPECT_EQ(slurm().command({"scancel", foreign}).exitCode, 0);
+  EXPECT_TRUE(within(60, [] { return slurm().command({"squeue", "--noheader"}).out.empty(); })) << queue();
 
   // What is left is a run that can go on, with the jobs of before forgotten.
   slurm().answerJobs("");
