@@ -207,7 +207,7 @@ struct Suspect {
   bool endOfLinks = false;         ///< a node that links have in common which the test located as links
   std::set<std::string> partners{};       ///< of a node that links have in common, those at their other ends
   std::set<std::string> reporters{};      ///< of a link, the nodes whose records name it
-  std::set<std::string> confirmedEnds{};  ///< of such a node, the ends of those links that both ends report
+  std::set<std::string> confirmedEnds{};  ///< of links in common, the ends of those that both report
   bool contested = false;                 ///< only others name it: its node's own record does not
   std::set<std::string> members{};        ///< of a group that failed as a whole: its nodes
   bool wrongData = false;                 ///< what was received is wrong: no slowness elsewhere explains it
