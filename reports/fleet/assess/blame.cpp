@@ -442,11 +442,17 @@ std::string atEitherEnd(const std::string& link, const std::string& line) {
       link, line);
 }
 
+/// Of a link that failed; its fault may be a port of the node.
+std::string atOneEnd(const std::string& link, const std::string& line = "") {
+  return fmt::format("one end of {}{}: check the cable and the ports at both ends, then retest this node",
+                     link, line.empty() ? " that failed" : " (" + line + ")");
+}
+
 /// The node's record as if what speaks against others had passed.
 class OwnVerdict {
  public:
   OwnVerdict(const FleetRecords& records, const BlameTable& blame, const FleetNode& node)
-      : records_(records) {
+      : records_(records), node_(node.name) {
     for (const size_t i : node.records) look(records.nodes[i], blame);
   }
 
@@ -464,6 +470,7 @@ class OwnVerdict {
              ", ");
     if (names_.size() > kMostParts) who += fmt::format(" and {} more", names_.size() - kMostParts);
     if (!located_) return ofPair_ ? atEitherEnd(who, line_) : cannotBeTold(who, line_);
+    if (!elsewhere_) return atOneEnd(who, line_);
     return fmt::format("not faulty itself: affected by {} ({}); repair that, then retest this node", who,
                        line_);
   }
@@ -524,8 +531,9 @@ class OwnVerdict {
     // Of a pair either end may be the cause, and of a group each member.
     const bool ofPair = !found.parts.empty() && found.parts.front().ofPair;
     ofPair_ = ofPair_ || ofPair;
-    located_ =
-        located_ || found.parts.empty() || (found.parts.front().kind != SuspectKind::kGroup && !ofPair);
+    const bool located = found.parts.empty() || (found.parts.front().kind != SuspectKind::kGroup && !ofPair);
+    located_ = located_ || located;
+    elsewhere_ = elsewhere_ || (located && !isAllLinksOfNode(found.parts));
     for (const Suspect& part : found.parts)
       if (const std::string name = part.name(); std::find(names_.begin(), names_.end(), name) == names_.end())
         names_.push_back(name);
@@ -533,15 +541,24 @@ class OwnVerdict {
       names_.emplace_back("another node's end");
   }
 
+  [[nodiscard]] bool isAllLinksOfNode(const std::vector<Suspect>& parts) const {
+    return !parts.empty() && std::all_of(parts.begin(), parts.end(), [&](const Suspect& part) {
+      const std::vector<std::string> ends = nodesOf(part);
+      return part.kind == SuspectKind::kLink && std::find(ends.begin(), ends.end(), node_) != ends.end();
+    });
+  }
+
   const FleetRecords& records_;
+  const std::string& node_;
   size_t others_ = 0;
   int badness_ = 0;
   std::string ownReason_;
   bool toldAnew_ = false;
   std::string line_;
   std::vector<std::string> names_;
-  bool located_ = false;  ///< one of them is a part of another node
-  bool ofPair_ = false;   ///< one is a link of this node
+  bool located_ = false;    ///< one of them is a part of another node, or a link
+  bool elsewhere_ = false;  ///< one of those is no link of this node
+  bool ofPair_ = false;     ///< one is a link of this node
 };
 
 }  // namespace
@@ -644,9 +661,13 @@ void markTheNamed(const FleetRecords& records, const std::vector<Suspect>& suspe
       if (const auto at = places.find(name);
           at != places.end() && at->second->state == NodeState::kAccepted) {
         at->second->state = NodeState::kAffected;
-        at->second->reason = fmt::format(
-            "not faulty itself: it has a link to {}, which fails; repair that, then retest this node",
-            suspect.name());
+        at->second->reason =
+            suspect.endOfLinks
+                ? atOneEnd("a link of " + suspect.name())
+                : fmt::format(
+                      "not faulty itself: it has a link to {}, which fails; repair that, then retest this "
+                      "node",
+                      suspect.name());
       }
     for (const std::string& name : names) {
       const auto at = places.find(name);
@@ -656,11 +677,9 @@ void markTheNamed(const FleetRecords& records, const std::vector<Suspect>& suspe
       const std::string evidence = suspect.evidence.empty() ? "" : suspect.evidence.front();
       if (link && content) {
         node.state = NodeState::kAffected;
-        node.reason =
-            suspect.ofPair
-                ? atEitherEnd(suspect.name(), evidence)
-                : fmt::format("not faulty itself: one end of {} ({}); repair that, then retest this node",
-                              suspect.name(), evidence);
+        node.reason = suspect.ofPair       ? atEitherEnd(suspect.name(), evidence)
+                      : suspect.endOfLinks ? atOneEnd("several links", evidence)
+                                           : atOneEnd(suspect.name(), evidence);
       } else if (!link && (content || node.state == NodeState::kAffected)) {
         node.state = suspect.failed ? NodeState::kRejected : NodeState::kIncomplete;
         node.reason = fmt::format("reported by other nodes: {}: {}", suspect.name(), evidence);

@@ -206,7 +206,8 @@ class Rejections {
       return anybody ? std::optional(contradictory(node, "it has no evaluated record")) : std::nullopt;
     const fleet::FleetNode& found = *judged->second;
     const bool rejected = found.state == NodeState::kRejected;
-    const bool oneEnd = found.state == NodeState::kAffected && found.endOfLink;
+    const bool cleared = found.state == NodeState::kAffected || found.state == NodeState::kIncomplete;
+    const bool oneEnd = cleared && found.endOfLink;
     if (rejected && found.failed && believed(end) && end.exitCode == kExitRejected) {
       slurm::RejectedNode own{node, whyNot(run_, {node, NodeState::kRejected, found.reason})};
       // A job of the run's user may have come after the fleet's.
@@ -231,7 +232,9 @@ class Rejections {
                                         reportSays(toldState));
       return named;
     }
-    if (found.state == NodeState::kAffected) return slurm::RejectedNode{node, found.reason, true};
+    // Its own record is rejected for faults of other parts, whatever else it lacks.
+    if (found.state == NodeState::kAffected || (cleared && found.failed))
+      return slurm::RejectedNode{node, found.reason, true};
     if (!anybody && found.state != NodeState::kQuarantined) return std::nullopt;
     // Somebody says so, and the records do not.
     return contradictory(
