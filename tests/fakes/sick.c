@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds nodes of a Slurm sick, by the bits of `kind`: 5 is node1 and node3, whose figure is 0. With 16 more,
  * all are well, and node1 and both ends name the link between the first two of these as bad; with 32 more,
- * node1 alone does. */
+ * node1 alone does; with 64 more, the first of them has no figure. */
 #include "tests/fakes/fake.h"
 
 static const char* sickDescribe(void) {
   return "{\"tests\": [{\"name\": \"run\", \"summary\": \"finds nodes sick\","
          " \"backends\": [\"host\"], \"scopes\": [\"device\", \"node\", \"cluster\"], \"params\": ["
-         "{\"name\": \"kind\", \"type\": \"int\", \"default\": 0, \"min\": 0, \"max\": 63,"
+         "{\"name\": \"kind\", \"type\": \"int\", \"default\": 0, \"min\": 0, \"max\": 127,"
          " \"summary\": \"which nodes\"}],"
          " \"metrics\": [{\"name\": \"value\", \"unit\": \"count\", \"direction\": \"higher\", \"labels\": "
          "[],"
@@ -44,8 +44,10 @@ static muster_status sickRun(void* session, const char* json) {
   const char* name = getenv("SLURMD_NODENAME");
   const int node = name != NULL && strncmp(name, "node", 4) == 0 ? atoi(name + 4) : 0;
   if (kind >= 16) {
-    const int isEnd = kind < 32 && node > 0 && ((kind >> (node - 1)) & 1);
+    const int isEnd = !(kind & 32) && node > 0 && ((kind >> (node - 1)) & 1);
     if (reportLink(fake, kind, node == 1 || isEnd) != MUSTER_OK) return MUSTER_ERROR;
+    const int first = kind & 1 ? 1 : kind & 2 ? 2 : 3;
+    if ((kind & 64) && node == first) return MUSTER_OK;
     return fakeReport(fake, 1);
   }
   return fakeReport(fake, node > 0 && ((kind >> (node - 1)) & 1) ? 0 : 1);

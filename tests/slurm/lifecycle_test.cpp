@@ -221,12 +221,20 @@ TEST_F(SlurmDrain, DrainsTheEndsOfABadLinkAndNotTheNodeThatReportsIt) {
 
 TEST_F(SlurmDrain, DrainsNoNodeForALinkThatAnotherOneAloneReports) {
   const fs::path run = newRun();
-  EXPECT_EQ(submitBadLink(run, 2, 3, true).exitCode, 1);
+  EXPECT_EQ(submitBadLink(run, 2, 3, kNode1Alone).exitCode, 1);
   const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
   for (const char* end : {"node2", "node3"}) {
     EXPECT_THAT(applied, HasSubstr(std::string(end) + ": not changed: one end of link node2 - node3"));
     EXPECT_THAT(slurm().state(end), Not(HasSubstr("drain")));
   }
+}
+
+TEST_F(SlurmDrain, DrainsAnEndOfABadLinkThatIsIncompleteToo) {
+  const fs::path run = newRun();
+  EXPECT_EQ(submitBadLink(run, 2, 3, kFirstWithoutFigure).exitCode, 1);
+  const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
+  for (const char* end : {"node2", "node3"}) EXPECT_EQ(slurm().state(end), "drained") << applied;
+  EXPECT_THAT(applied, Not(HasSubstr("disagree")));
 }
 
 TEST_F(SlurmDrain, DrainsANodeThatFailedByItselfThoughNoFindingNamesIt) {
@@ -422,7 +430,7 @@ TEST_F(SlurmScope, StatusOfAPlanWithOnlyClusterStagesIsThatOfItsNodes) {
 /// Whoever else's part ended otherwise: the job's own exit code is the greatest of all.
 TEST_F(SlurmScope, ResumeKeepsARejectionInAJobThatAnotherNodeFailed) {
   const fs::path run = newRun();
-  ASSERT_EQ(submitBadLink(run, 1, 2, true).exitCode, 1);
+  ASSERT_EQ(submitBadLink(run, 1, 2, kNode1Alone).exitCode, 1);
   ASSERT_EQ(readWhole(run / "cluster_exits" / "node1"), "1\n");
   std::ofstream(run / "cluster_exits" / "node3") << "137\n";
   std::ofstream(run / "cluster.exit") << "137\n";

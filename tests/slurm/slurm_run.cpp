@@ -106,9 +106,8 @@ ProcessResult SlurmTest::submitSick(const fs::path& run, const std::vector<int>&
   return submitPlugin(sickPlan("node", kind), run, nodes);
 }
 
-ProcessResult SlurmTest::submitBadLink(const fs::path& run, int a, int b, bool alone) {
-  return submitPlugin(sickPlan("cluster", 16 | (alone ? 32 : 0) | 1 << (a - 1) | 1 << (b - 1)), run,
-                      "node[1-4]");
+ProcessResult SlurmTest::submitBadLink(const fs::path& run, int a, int b, int more) {
+  return submitPlugin(sickPlan("cluster", 16 | more | 1 << (a - 1) | 1 << (b - 1)), run, "node[1-4]");
 }
 
 std::string SlurmTest::sbatchAsOtherUser(const std::vector<std::string>& arguments) {

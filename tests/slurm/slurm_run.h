@@ -40,9 +40,11 @@ class SlurmTest : public ::testing::Test {
   /// Submits a plan that really rejects these nodes ("node1"), on nodes that really were measured, and waits.
   static ProcessResult submitSick(const std::filesystem::path& run, const std::vector<int>& sick,
                                   const std::string& nodes = "node[1-4]");
-  /// The same with a stage of all nodes, in which node1 names the link between two of them as bad, and these
-  /// two do, unless it does `alone`.
-  static ProcessResult submitBadLink(const std::filesystem::path& run, int a, int b, bool alone = false);
+  /// The same with a stage of all nodes, in which node1 and both ends name the link between two of them as
+  /// bad.
+  static constexpr int kNode1Alone = 32;          ///< `more`: the ends do not
+  static constexpr int kFirstWithoutFigure = 64;  ///< `more`: the first end is incomplete, too
+  static ProcessResult submitBadLink(const std::filesystem::path& run, int a, int b, int more = 0);
 
   /// `sbatch ARGUMENTS` as another user than the run's; returns the job's number.
   static constexpr uid_t kOtherUser = 65534;
