@@ -205,8 +205,9 @@ struct Suspect {
   bool located = false;            ///< by what ranks measured between them: a link, or an end of links
   bool ofPair = false;             ///< a link that a test of pairs reports: either end may be at fault
   bool endOfLinks = false;         ///< a node that links have in common which the test located as links
-  std::set<std::string> partners{};       ///< of a node that links have in common, those at their other ends
-  std::set<std::string> reporters{};      ///< of a link, the nodes whose records name it
+  std::set<std::string> partners{};   ///< of a node that links have in common, those at their other ends; of
+                                      ///< a link, those that each say they are its other end
+  std::set<std::string> reporters{};  ///< of a link, the nodes whose records name it
   std::set<std::string> confirmedEnds{};  ///< of links in common, the ends of those that both report
   bool contested = false;                 ///< only others name it: its node's own record does not
   std::set<std::string> members{};        ///< of a group that failed as a whole: its nodes

@@ -57,6 +57,8 @@ Status readJobLine(const std::string& line, const std::string& where, JobList& a
     reader.read("tasks", job.tasks);
   }
   MUSTER_CHECK_OK(reader.status());
+  if (job.round < 0 || job.round >= kMostRounds)
+    return Error{ErrorCode::kUsage, fmt::format("round {} is none that a run has made", job.round), where};
   if (kind == kCancelled) {
     all.cancel(job.job);
     return {};

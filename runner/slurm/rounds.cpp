@@ -270,7 +270,6 @@ Result<bool> fillGaps(const RunStore& run, const std::vector<SubmittedJob>& jobs
 
 /// The greatest N of all NAME.N in the directory, by NAME.
 std::map<std::string, int> newestAttempts(const fs::path& folder) {
-  constexpr int kMostRounds = 1'000'000;  // a larger number is none that a run has made
   std::map<std::string, int> newest;
   std::error_code error;
   for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();

@@ -57,6 +57,8 @@ struct Submission {
 enum class JobKind { kArray, kPinned, kCluster, kFleet };
 const char* jobKindName(JobKind kind);
 
+inline constexpr int kMostRounds = 1'000'000;  ///< a larger number of a round is none that a run has made
+
 /// One submitted job. A run begins a new round by `submit` and each `resume`.
 struct SubmittedJob {
   JobKind kind = JobKind::kArray;

@@ -67,23 +67,28 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
                        std::set<std::string> clusterNodes, bool manyRuns)
     : records_(records),
       clusterNodes_(std::move(clusterNodes)),
+      manyRuns_(manyRuns),
       clusterStages_(clusterStages(records, nodes)),
       recordRuns_(runsOf(records)) {
   if (!manyRuns) nodeCounts_ = nodeCounts(records, nodes);
   for (const FleetNode& node : nodes) {
     expected_.insert(node.name);
-    for (const size_t i : node.records) addRecord(records.nodes[i]);
-    // In another run it was another rank: those whom it met there speak of that one.
+    for (const size_t i : node.records) addRecord(records.nodes[i], false);
+  }
+  // In another run it was another rank: those whom it met there speak of that one.
+  for (const FleetNode& node : nodes)
     for (const size_t i : node.repeated)
       if (!recordRuns_[i].empty() && std::none_of(node.records.begin(), node.records.end(), [&](size_t kept) {
             return recordRuns_[kept] == recordRuns_[i];
           }))
-        addRecord(records.nodes[i]);
-  }
+        addRecord(records.nodes[i], true);
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records) collectAbsent(records.nodes[i]);
   believeTheAbsent();
-  for (auto& [key, group] : groups_) believeTheReceivers(group);
+  for (auto& [key, group] : groups_) {
+    settleRanks(key.substr(0, key.find('\n')), group);
+    believeTheReceivers(group);
+  }
 }
 
 /// Where no groups are told, who says that its run had another number of nodes than most say stays in their
@@ -106,15 +111,20 @@ std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& r
                      stage.groupNodes, isOfOneNode(stage, record) ? record.path : "");
 }
 
-void BlameTable::addRecord(const NodeSummary& record) {
+void BlameTable::addRecord(const NodeSummary& record, bool repeated) {
   recorded_.insert(record.node);
   for (const StageSummary& stage : record.stages) {
     if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere) continue;
     Group& group = groups_[groupKey(stage, record)];
     group.nodes.insert(record.node);
+    const bool met = !recordRuns_.at(static_cast<size_t>(&record - records_.nodes.data())).empty() ||
+                     (!manyRuns_ && stage.state == StageState::kRan);
     for (const auto& [rank, device] : stage.ranks) {
-      const auto [at, fresh] = group.ranks.try_emplace(rank, Place{&record, device, true});
-      if (!fresh && at->second.record != &record) at->second.unique = false;
+      std::vector<Place>& claims = group.ranks[rank];
+      const bool known = std::any_of(claims.begin(), claims.end(), [&](const Place& claim) {
+        return claim.record->node == record.node || claim.repeated != repeated;
+      });
+      if (!known) claims.push_back({&record, device, repeated, met});
     }
     if (isOfOneNode(stage, record)) continue;
     members_[{runKey(record), stage.name}].insert(record.node);
@@ -123,10 +133,9 @@ void BlameTable::addRecord(const NodeSummary& record) {
         std::none_of(record.deviations.begin(), record.deviations.end(),
                      [&](const DeviationSummary& d) { return d.stage == stage.name; }))
       content_.emplace(runKey(record), stage.name, record.node);
-    auto& nodes = runs_[runKey(record)];
-    const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
-    if (!fresh && at->second != record.node) at->second.clear();
-    if (record.nodeRank == 0) {
+    Numbered& same = runs_[runKey(record)].try_emplace(record.nodeRank, Numbered{{}, repeated}).first->second;
+    if (same.repeated == repeated) same.nodes.insert(record.node);
+    if (record.nodeRank == 0 && same.repeated == repeated) {
       LeaderSaid& leader = leaderSays_[{runKey(record), stage.name}];
       leader.text = saidOf(stage);
       leader.resumed = record.resumed;
@@ -175,15 +184,57 @@ void BlameTable::believeTheAbsent() {
   }
 }
 
+void BlameTable::settleRanks(const std::string& stage, Group& group) {
+  std::map<std::string, std::set<std::string>> others;  // by node, those that list a rank of it
+  for (const auto& [rank, claims] : group.ranks)
+    for (const Place& one : claims)
+      for (const Place& other : claims)
+        if (&one != &other && one.met && other.met) others[one.record->node].insert(other.record->node);
+  const auto listsSeveral = [&](const std::string& node) {
+    const auto at = others.find(node);
+    return at != others.end() && at->second.size() > 1;
+  };
+  for (const auto& [node, clashing] : others) {
+    const std::vector<std::string> names(clashing.begin(), clashing.end());
+    if (listsSeveral(node))
+      rankClashes_.try_emplace({node}, fmt::format("{} says that ranks of {} were its own in stage {}", node,
+                                                   shortNames(names), printable(stage, 200)));
+    else if (!listsSeveral(names.front()))
+      rankClashes_.try_emplace({node, names.front()},
+                               fmt::format("{} and {} each say that ranks of stage {} were their own", node,
+                                           names.front(), printable(stage, 200)));
+  }
+  for (auto& [rank, claims] : group.ranks)
+    if (claims.size() > 1)
+      std::erase_if(claims, [&](const Place& claim) { return listsSeveral(claim.record->node); });
+}
+
+const BlameTable::Place* BlameTable::placeOf(const Group& group, int rank, const std::string& speaker) {
+  const auto at = group.ranks.find(rank);
+  if (at == group.ranks.end()) return nullptr;
+  const std::vector<Place>& claims = at->second;
+  if (claims.size() == 1) return &claims.front();
+  const auto own = std::find_if(claims.begin(), claims.end(),
+                                [&](const Place& claim) { return claim.record->node == speaker; });
+  return own == claims.end() ? nullptr : &*own;
+}
+
+std::string BlameTable::nodeOf(const std::string& run, int number) const {
+  const auto numbers = runs_.find(run);
+  if (numbers == runs_.end()) return "";
+  const auto at = numbers->second.find(number);
+  return at == numbers->second.end() || at->second.nodes.size() != 1 ? "" : *at->second.nodes.begin();
+}
+
 /// A node's data were wrong if it says so itself, or two others that name no other node. Who alone names
 /// another, or names several, may have damaged what it received or passed on.
 void BlameTable::believeTheReceivers(Group& group) const {
   for (const auto& [metric, sources] : group.sources) {
     std::map<std::string, std::set<std::string>> named;  // by who says so, the nodes
     for (const auto& [source, speakers] : sources)
-      if (const auto place = group.ranks.find(std::atoi(source.c_str()));
-          place != group.ranks.end() && place->second.unique)
-        for (const std::string& speaker : speakers) named[speaker].insert(place->second.record->node);
+      for (const std::string& speaker : speakers)
+        if (const Place* place = placeOf(group, std::atoi(source.c_str()), speaker))
+          named[speaker].insert(place->record->node);
     std::map<std::string, size_t> voices;
     for (const auto& [speaker, nodes] : named)
       for (const std::string& node : nodes)
@@ -217,14 +268,17 @@ std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeS
   const int peer = peerNode(d);
   if (stage == nullptr || isOfOneNode(*stage, record) || run == runs_.end()) return std::nullopt;
   if (peer < 0 || peer >= record.nodeCount || peer == record.nodeRank) return std::nullopt;
-  const auto other = run->second.find(peer);
+  const std::string other = nodeOf(run->first, peer);
   // The other end left no record, or not one that says which node it is: it may be at fault all the same.
-  const bool known = other != run->second.end() && !other->second.empty() && other->second != record.node &&
-                     mayName(other->second, d, record);
+  const bool known = !other.empty() && other != record.node && mayName(other, d, record);
   Suspect link;
   link.kind = SuspectKind::kLink;
-  link.what = linkName(record.node, known ? other->second : fmt::format("node {}", peer));
+  link.what = linkName(record.node, known ? other : fmt::format("node {}", peer));
   link.ofPair = link.located = true;
+  // None of those that each say they were the other end is known to be well.
+  if (const auto same = run->second.find(peer); !known && same != run->second.end())
+    for (const std::string& node : same->second.nodes)
+      if (node != record.node && mayName(node, d, record)) link.partners.insert(node);
   return link;
 }
 
@@ -333,34 +387,32 @@ Blame BlameTable::ofRank(const DeviationSummary& d, const NodeSummary& record) c
                return a.second.size() < b.second.size();
              })->first;
   if (source.empty()) return ofGroup(d, record);
-  const auto place = group->ranks.find(std::atoi(source.c_str()));
-  if (place == group->ranks.end() || !place->second.unique) return ofGroup(d, record);
-  const std::string& sender = place->second.record->node;
+  const Place* place = placeOf(*group, std::atoi(source.c_str()), record.node);
+  if (place == nullptr) return ofGroup(d, record);
+  const std::string& sender = place->record->node;
   const auto senders = group->senders.find(d.metric);
   const bool ownWord = sender == record.node && !d.source.empty();
   if (!ownWord && (senders == group->senders.end() || !senders->second.contains(sender)))
     return ofGroup(d, record);
-  return {{deviceOf(place->second)}, sender == record.node, "rank " + source};
+  return {{deviceOf(*place)}, sender == record.node, "rank " + source};
 }
 
 Suspect BlameTable::partOf(const Mention& mention, const DeviationSummary& d,
                            const NodeSummary& record) const {
   if (mention.rank >= 0)
     if (const Group* group = groupOf(d, record); group != nullptr)
-      if (const auto place = group->ranks.find(mention.rank);
-          place != group->ranks.end() && place->second.unique)
-        return deviceOf(place->second);
+      if (const Place* place = placeOf(*group, mention.rank, record.node)) return deviceOf(*place);
   Suspect suspect = nodeSuspect("");
   const auto run = runs_.find(runKey(record));
   if (mention.node < 0)
     suspect.node = record.node;
-  else if (run != runs_.end() && run->second.contains(mention.node))
-    suspect.node = run->second.at(mention.node);
+  else
+    suspect.node = nodeOf(runKey(record), mention.node);
   if (suspect.node.empty()) suspect.node = expectedName(mention.host);
   // Hosts call themselves what they like, also by the name of another rank of the run.
   const bool taken = mention.node >= 0 && run != runs_.end() &&
                      std::any_of(run->second.begin(), run->second.end(), [&](const auto& one) {
-                       return one.first != mention.node && !one.second.empty() && one.second == suspect.node;
+                       return one.first != mention.node && one.second.nodes == std::set{suspect.node};
                      });
   if (taken) suspect.node.clear();
   if (suspect.node.empty())
@@ -386,8 +438,7 @@ std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& r
   if (record.nodeRank != 0 && accuses(d.source, record.nodeRank)) return d.source;
   // Node 0 hears all of them: what it found counts, not what one node could see of it. Two that claim to be
   // it are none.
-  const auto nodes = runs_.find(runKey(record));
-  const bool single = nodes != runs_.end() && nodes->second.contains(0) && !nodes->second.at(0).empty();
+  const bool single = !nodeOf(runKey(record), 0).empty();
   const auto said = leaderSays_.find({runKey(record), d.stage});
   return single && said != leaderSays_.end() && !accusedBy(said->second.text).empty() ? said->second.text
                                                                                       : d.source;
@@ -590,6 +641,16 @@ RecordChecks checkBlame(const FleetRecords& records, const BlameTable& blame, Fl
           "The report counts against its own node. Retest that node, and check who could write the record.";
       checks.findings.push_back(settled(std::move(finding), {n}, NodeState::kIncomplete, records, nodes));
     }
+  for (const auto& [names, text] : blame.rankClashes()) {
+    std::vector<size_t> about;
+    for (size_t n = 0; n < nodes.size(); ++n)
+      if (names.contains(nodes[n].name)) about.push_back(n);
+    RecordFinding finding;
+    finding.kind = FindingKind::kBinding;
+    finding.text = text;
+    finding.next = kRunTogether;
+    checks.findings.push_back(settled(std::move(finding), about, NodeState::kIncomplete, records, nodes));
+  }
   return checks;
 }
 
@@ -657,12 +718,14 @@ void markTheNamed(const FleetRecords& records, const std::vector<Suspect>& suspe
     if (!suspect.failed && !suspect.unmeasured) continue;
     const std::vector<std::string> names = nodesOf(suspect);
     const bool link = names.size() > 1 || suspect.endOfLinks;
+    const std::string evidence = suspect.evidence.empty() ? "" : suspect.evidence.front();
     for (const std::string& name : suspect.partners)
       if (const auto at = places.find(name);
           at != places.end() && at->second->state == NodeState::kAccepted) {
         at->second->state = NodeState::kAffected;
         at->second->reason =
-            suspect.endOfLinks
+            suspect.kind == SuspectKind::kLink ? atEitherEnd(suspect.name(), evidence)
+            : suspect.endOfLinks
                 ? atOneEnd("a link of " + suspect.name())
                 : fmt::format(
                       "not faulty itself: it has a link to {}, which fails; repair that, then retest this "
@@ -674,7 +737,6 @@ void markTheNamed(const FleetRecords& records, const std::vector<Suspect>& suspe
       if (at == places.end()) continue;
       FleetNode& node = *at->second;
       const bool content = node.state == NodeState::kAccepted;
-      const std::string evidence = suspect.evidence.empty() ? "" : suspect.evidence.front();
       if (link && content) {
         node.state = NodeState::kAffected;
         node.reason = suspect.ofPair       ? atEitherEnd(suspect.name(), evidence)

@@ -37,16 +37,21 @@ class BlameTable {
   /// The node that a failure speaks against though its record has no say about it: only a stage of scope
   /// cluster speaks about other nodes, and only about those of its group. Empty: there is none.
   [[nodiscard]] std::string outsider(const DeviationSummary& deviation, const NodeSummary& record) const;
+  /// Sentences on nodes that list the ranks of others, by these nodes.
+  [[nodiscard]] const std::map<std::set<std::string>, std::string>& rankClashes() const {
+    return rankClashes_;
+  }
 
  private:
   /// A rank of a group: whose it is.
   struct Place {
     const NodeSummary* record = nullptr;
     int16_t device = -1;
-    bool unique = true;  ///< no other record claims it
+    bool repeated = false;  ///< the record was repeated in another run
+    bool met = false;       ///< it tells its group, or ran the stage: of another run it cannot be
   };
   struct Group {
-    std::map<int32_t, Place> ranks;
+    std::map<int32_t, std::vector<Place>> ranks;  ///< with all that claim it, of different nodes
     std::set<std::string> nodes;
     /// Of wrong results: by metric and by the rank whose data they are said to be, the nodes that say so.
     std::map<uint32_t, std::map<std::string, std::set<std::string>>> sources;
@@ -58,7 +63,12 @@ class BlameTable {
   [[nodiscard]] bool isOfOneNode(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] const Group* groupOf(const DeviationSummary& deviation, const NodeSummary& record) const;
-  void addRecord(const NodeSummary& record);
+  /// `repeated`: it counts only where no record that counts says who had a number or rank, or led the run.
+  void addRecord(const NodeSummary& record, bool repeated);
+  /// Who lists ranks of several nodes of its group has none of these; of two that list the same nobody knows.
+  void settleRanks(const std::string& stage, Group& group);
+  /// The only claim to the rank, else that of `speaker`, which knows its own ranks; null: nobody can tell.
+  [[nodiscard]] static const Place* placeOf(const Group& group, int rank, const std::string& speaker);
   void collectAbsent(const NodeSummary& record);
   void believeTheAbsent();
   void believeTheReceivers(Group& group) const;
@@ -92,6 +102,7 @@ class BlameTable {
   const FleetRecords& records_;
   std::set<std::string> expected_;
   std::set<std::string> clusterNodes_;
+  bool manyRuns_;
   std::set<std::string> recorded_;  ///< nodes with a record, of whatever run
   std::set<uint32_t> clusterStages_;
   std::vector<std::string> recordRuns_;  ///< by index of the record; see runs.h
@@ -104,8 +115,15 @@ class BlameTable {
   std::set<std::tuple<std::string, uint32_t, uint32_t, std::string>>
       confessed_;  ///< what they found wrong with themselves: run, stage, metric, node
   std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage
-  std::map<std::string, std::map<int, std::string>>
-      runs_;  ///< names of nodes by run and number; empty: two claim it
+  /// The nodes that say they had a number in a run.
+  struct Numbered {
+    std::set<std::string> nodes;
+    bool repeated = false;
+  };
+  /// The only node of that number; empty: there is none, or two claim it.
+  [[nodiscard]] std::string nodeOf(const std::string& run, int number) const;
+  std::map<std::string, std::map<int, Numbered>> runs_;
+  std::map<std::set<std::string>, std::string> rankClashes_;
   /// What node 0 of a run says of a stage, and the others of it.
   struct LeaderSaid {
     std::string text;

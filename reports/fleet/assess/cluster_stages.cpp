@@ -51,12 +51,16 @@ std::map<std::string, int> agreedCounts(const FleetRecords& records, const Fleet
   const std::set<uint32_t> overNodes = clusterStages(records, nodes);
   std::map<std::string, std::map<int, size_t>> votes;
   std::map<std::string, size_t> all;
-  for (const FleetNode& node : nodes)
+  for (const FleetNode& node : nodes) {
+    std::map<std::string, std::set<int>> said;  // a node may have many records of a run
     for (const size_t i : node.records)
-      if (const NodeSummary& record = records.nodes[i]; tookPart(record, overNodes)) {
-        ++votes[runOf[i]][record.nodeCount];
-        ++all[runOf[i]];
-      }
+      if (const NodeSummary& record = records.nodes[i]; tookPart(record, overNodes))
+        said[runOf[i]].insert(record.nodeCount);
+    for (const auto& [run, counts] : said) {
+      for (const int count : counts) ++votes[run][count];
+      ++all[run];
+    }
+  }
   std::map<std::string, int> agreed;
   for (const auto& [run, counts] : votes)
     for (const auto& [count, times] : counts)
@@ -88,7 +92,7 @@ RecordChecks checkRanks(const FleetRecords& records, FleetNodes& nodes) {
     RecordFinding finding;
     finding.kind = FindingKind::kBinding;
     finding.text = std::move(text);
-    finding.next = "Run the plan on all nodes together once more, and check who could write the records.";
+    finding.next = kRunTogether;
     checks.findings.push_back(settled(std::move(finding), about, NodeState::kIncomplete, records, nodes));
   };
   // The nodes that claim a number, by fleet id and by run; "": one that ran with others but tells no group

@@ -22,6 +22,10 @@ std::set<uint32_t> clusterStages(const FleetRecords& records, const FleetNodes& 
 /// they do not agree.
 std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNodes& nodes);
 
+/// What to do about records that cannot all be of one run.
+inline constexpr const char* kRunTogether =
+    "Run the plan on all nodes together once more, and check who could write the records.";
+
 /// Names each node that gives another number of nodes than most of its run (runsOf()), and those that claim
 /// one rank of it: what the others say of them would not reach them. A record that ran with others and tells
 /// no group may be of any run.

@@ -130,6 +130,7 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
   suspect.endOfLinks = end.device.empty() && !suspect.ofPair;
   for (const size_t i : links) {
     suspect.confirmedEnds.merge(confirmedEnds(suspects[i]));
+    suspect.partners.insert(suspects[i].partners.begin(), suspects[i].partners.end());
     suspect.reporters.insert(suspects[i].reporters.begin(), suspects[i].reporters.end());
     for (std::string& node : nodesOf(suspects[i]))
       if (node != end.node) suspect.partners.insert(std::move(node));

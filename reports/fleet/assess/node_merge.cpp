@@ -157,28 +157,27 @@ FleetCount countFleet(const FleetRecords& records, const FleetNodes& nodes) {
   std::map<std::string, Group> groups;
   for (const FleetNode& node : nodes) {
     add(count.accounting, node.accounting);
-    for (const size_t i : node.records)
-      for (const StageSummary& stage : records.nodes[i].stages) {
-        if (stage.scope != Scope::kCluster || ranElsewhere(stage)) continue;
-        const std::string& name = records.names->texts[stage.name];
-        Group& group =
-            groups[fmt::format("{}\n{}\n{}\n{}", name, stage.groupNodes, stage.worldSize, stage.culprit)];
-        if (group.stage.records++ == 0) {
-          group.stage.stage = name;
-          group.stage.nodes = static_cast<size_t>(stage.groupNodes);
-          group.stage.ranks = static_cast<size_t>(stage.worldSize);
-          group.stage.culprit = stage.culprit;
-          group.stage.outcome = stage.outcome;
-          group.idle = stage.state == StageState::kIdle;
-          continue;
-        }
-        group.stage.outcome = std::min(group.stage.outcome, stage.outcome);
-        // The first node of the group has counted what all of them share.
-        count.accounting.expected -= stage.shared.expected;
-        count.accounting.requiredSkips -= stage.shared.requiredSkips;
-        for (size_t k = 0; k < stage.shared.counts.size(); ++k)
-          count.accounting.counts[k] -= stage.shared.counts[k];
+    for (const auto& [name, chosen] : chosenStages(records, node)) {
+      const StageSummary& stage = *chosen.stage;
+      if (stage.scope != Scope::kCluster || ranElsewhere(stage)) continue;
+      Group& group =
+          groups[fmt::format("{}\n{}\n{}\n{}", name, stage.groupNodes, stage.worldSize, stage.culprit)];
+      if (group.stage.records++ == 0) {
+        group.stage.stage = name;
+        group.stage.nodes = static_cast<size_t>(stage.groupNodes);
+        group.stage.ranks = static_cast<size_t>(stage.worldSize);
+        group.stage.culprit = stage.culprit;
+        group.stage.outcome = stage.outcome;
+        group.idle = stage.state == StageState::kIdle;
+        continue;
       }
+      group.stage.outcome = std::min(group.stage.outcome, stage.outcome);
+      // The first node of the group has counted what all of them share.
+      count.accounting.expected -= stage.shared.expected;
+      count.accounting.requiredSkips -= stage.shared.requiredSkips;
+      for (size_t k = 0; k < stage.shared.counts.size(); ++k)
+        count.accounting.counts[k] -= stage.shared.counts[k];
+    }
   }
   for (auto& [key, group] : groups)
     if (!group.idle) count.groups.push_back(std::move(group.stage));
