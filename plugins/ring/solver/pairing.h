@@ -37,9 +37,12 @@ std::vector<Round> openingRounds(int nodes, const Topology& topology);
 
 /// Which pairs the opening rounds measure.
 enum class Coverage {
-  kQuick,  ///< the edges of a ring: each node meets two others
+  kQuick,  ///< the edges of a ring: each node meets two others; of up to kAllMeet nodes every pair
   kAll,    ///< every pair: each node meets all others
 };
+
+/// In a ring of so few nodes two bad ones leave no pair of two good ones, or too few to go by.
+inline constexpr int kAllMeet = 5;
 
 /// A tournament: every pair once, in nodes - 1 rounds (nodes, if odd) of pairs that are measured at the same
 /// time. By the circle method: one node stays, the others move on by one place after each round.

@@ -42,7 +42,8 @@ class RoundLog {
       : nodes_(nodes),
         topology_(std::move(topology)),
         lanes_(std::move(lanes)),
-        opening_(coverage == Coverage::kAll ? tournamentRounds(nodes) : openingRounds(nodes, topology_)) {}
+        opening_(coverage == Coverage::kAll || nodes <= kAllMeet ? tournamentRounds(nodes)
+                                                                 : openingRounds(nodes, topology_)) {}
 
   /// `speed`, `spread` and `excuse` have one value per lane.
   void add(int round, const Pair& pair, const double* speed, const double* spread,
