@@ -54,7 +54,7 @@ OrderedSuspects listSuspects(std::vector<Suspect> byPeers, std::vector<Suspect> 
   std::move(failures.begin(), failures.end(), std::back_inserter(byPeers));
   OrderedSuspects single = orderSuspects(std::move(byPeers), nodes);
   std::vector<Suspect> all = foldSlowNodes(foldLinks(std::move(single.list), records, nodes), nodes);
-  std::vector<Suspect> common = findCommonCauses(all, options.topology, nodes);
+  std::vector<Suspect> common = findCommonCauses(all, records, options.topology, nodes);
   std::move(common.begin(), common.end(), std::back_inserter(all));
   OrderedSuspects ordered = orderSuspects(std::move(all), nodes);
   ordered.left += single.left;

@@ -99,17 +99,25 @@ Suspect culpritOf(const DeviationSummary& d, const NodeSummary& record) {
   return suspect;
 }
 
-int peerNode(const DeviationSummary& d) {
-  const std::string peer = labelIn(d.labels, "peer");
+int nodeNumber(const std::string& peer) {
   int number = -1;
   const auto [end, error] = std::from_chars(peer.data(), peer.data() + peer.size(), number);
   return error == std::errc() && end == peer.data() + peer.size() && number >= 0 ? number : -1;
 }
 
+int peerNode(const DeviationSummary& d) {
+  return nodeNumber(labelIn(d.labels, "peer"));
+}
+
 Suspect ownPart(const DeviationSummary& d, const NodeSummary& record) {
   Suspect suspect;
-  suspect.kind = d.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
   suspect.node = record.node;
+  // The device that reports a port is only the one whose rank measured it.
+  if (suspect.what = labelIn(d.labels, "port"); !suspect.what.empty()) {
+    suspect.kind = SuspectKind::kRail;
+    return suspect;
+  }
+  suspect.kind = d.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
   suspect.what = d.device;
   suspect.serial = d.device.empty() ? "" : serialOf(&record, d.device);
   return suspect;

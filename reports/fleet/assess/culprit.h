@@ -21,6 +21,8 @@ Suspect culpritOf(const DeviationSummary& deviation, const NodeSummary& record);
 /// The part of the record's own node that reports the deviation, whatever its labels say.
 Suspect ownPart(const DeviationSummary& deviation, const NodeSummary& record);
 
+/// The number of a node in the value of a label `peer`; -1: it is none.
+int nodeNumber(const std::string& peer);
 /// The number of the node that label `peer` names in a stage of several nodes; -1: it names none.
 int peerNode(const DeviationSummary& deviation);
 

@@ -235,6 +235,7 @@ std::vector<Suspect> foldSlowNodes(std::vector<Suspect> suspects, const FleetNod
         if (isLink) whole.confirmedEnds.merge(confirmedEnds(suspects[i]));
         addBeneath(whole, lineOf(suspects[i]));
         whole.failed = whole.failed || suspects[i].failed;
+        whole.located = whole.located || suspects[i].located;
         whole.grade = std::min(whole.grade, suspects[i].grade);
         folded[i] = true;
       }

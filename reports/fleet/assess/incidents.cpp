@@ -197,7 +197,7 @@ class Merging {
       const bool below =
           cause.kind == SuspectKind::kSwitch && nodesOf(*s).size() == 1 && rackOf(s->node) == cause.what;
       const bool onRail =
-          cause.kind == SuspectKind::kRail && s->kind == SuspectKind::kDevice && s->what == cause.what;
+          cause.kind == SuspectKind::kRail && nodesOf(*s).size() == 1 && s->what == cause.what;
       if (below || onRail) put(i, into);
     }
   }

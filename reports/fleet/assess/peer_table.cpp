@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "reports/fleet/assess/cluster_stages.h"
+#include "reports/fleet/assess/culprit.h"
 #include "reports/fleet/check/record_finding.h"
 #include "runner/core/majority.h"
 #include "runner/core/statistics.h"
@@ -41,11 +42,13 @@ std::string classOf(const FigureKey& key) {
 }
 
 /// Whether peers say something about a metric: what is judged or is heat, power or clocks; not how long a
-/// test took.
+/// test took, and not what a pair of nodes reached: either of them may be the slow one.
 bool tells(const FigureKey& key) {
   if (key.metric == "env.temperature" || key.metric == "env.memory_temperature" ||
       key.metric == "env.power" || key.metric == "env.clock")
     return true;
+  if (const auto peer = key.labels.find("peer"); peer != key.labels.end() && nodeNumber(peer->second) >= 0)
+    return false;
   return !key.informational && key.unit != "ratio" && key.direction != Direction::kNone;
 }
 

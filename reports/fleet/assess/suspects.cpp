@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/assess/culprit.h"
 #include "reports/fleet/assess/findings.h"
 #include "reports/fleet/assess/key_figures.h"
@@ -392,8 +393,8 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
   return suspects;
 }
 
-std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, const Topology& topology,
-                                      const FleetNodes& nodes) {
+std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, const FleetRecords& records,
+                                      const Topology& topology, const FleetNodes& nodes) {
   std::set<std::string> measured;
   std::set<std::string> flagged;
   std::map<std::string, std::set<std::string>> rails;
@@ -401,6 +402,19 @@ std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, cons
   const auto grade = [&](const std::string& place, FindingClass of) {
     const auto [at, fresh] = grades.try_emplace(place, of);
     if (!fresh) at->second = std::min(at->second, of);
+  };
+  std::set<std::string> overNodes;
+  for (const uint32_t stage : clusterStages(records, nodes)) overNodes.insert(records.names->texts[stage]);
+  std::set<std::string> failedStages;
+  for (const Suspect& suspect : suspects)
+    if (suspect.failed && suspect.kind != SuspectKind::kGroup)
+      failedStages.insert(suspect.stages.begin(), suspect.stages.end());
+  // What has no result in a stage over several nodes, where another part of it failed.
+  const auto endedByAnother = [&](const Suspect& suspect) {
+    return suspect.unmeasured && !suspect.failed &&
+           std::all_of(suspect.stages.begin(), suspect.stages.end(), [&](const std::string& stage) {
+             return overNodes.contains(stage) && failedStages.contains(stage);
+           });
   };
   size_t devices = 0;
   for (const FleetNode& node : nodes) {
@@ -412,7 +426,8 @@ std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, cons
       flagged.insert(node);
       grade("node " + node, suspect.grade);
     }
-    if (suspect.kind != SuspectKind::kDevice || devices < 2) continue;
+    const bool port = suspect.kind == SuspectKind::kRail && !suspect.node.empty();
+    if (!(suspect.kind == SuspectKind::kDevice || port) || devices < 2 || endedByAnother(suspect)) continue;
     rails[suspect.what].insert(suspect.node);
     grade("rail " + suspect.what, suspect.grade);
   }

@@ -28,7 +28,7 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
 
 /// Switches under which far more nodes are suspect than elsewhere, and rails: the same device number on many
 /// nodes.
-std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, const Topology& topology,
-                                      const FleetNodes& nodes);
+std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, const FleetRecords& records,
+                                      const Topology& topology, const FleetNodes& nodes);
 
 }  // namespace muster::fleet

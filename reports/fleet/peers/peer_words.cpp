@@ -78,8 +78,9 @@ const char* nextStep(PeerLevel level) {
 std::string outlierText(const PeerGroup& group, const Outlier& outlier) {
   std::string text = who(group, outlier);
   if (!outlier.metricClass.empty())
-    text += fmt::format(": {:.1f}% {} than its peers over all {} metrics", 100 * std::abs(outlier.classOff),
-                        outlier.classOff > 0 ? "worse" : "better", outlier.metricClass);
+    text += fmt::format(": {:.1f}% {} than its peers over {} metrics", 100 * std::abs(outlier.classOff),
+                        outlier.classOff > 0 ? "worse" : "better",
+                        outlier.metricClass == "all" ? "all" : "all " + outlier.metricClass);
   size_t told = 0;
   for (const PeerEvidence& one : outlier.evidence) {
     if (told++ == kMostMetrics) break;
