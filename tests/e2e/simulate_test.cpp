@@ -460,23 +460,66 @@ TEST(Simulate, RejectsNodesWhoseWholeNetworkIsSlow) {
     }
 }
 
-/// What a node reaches with its only partner is a figure of both.
-TEST(Simulate, RejectsNoHealthyNodeOfTwo) {
-  const std::string at = "\n[[fault]]\nnode = 1\n";
-  for (const auto& [fault, state] :
-       {std::pair{at + "kind = \"slow_nic\"\nfactor = 0.7\n", "affected"},
-        {at + "kind = \"slow\"\ndevice = 3\nfactor = 0.2\nops = [\"collective\"]\n", "rejected"}}) {
+/// Eight HCAs, of which none is bad.
+const std::string kHcas =
+    "\n[rdma]\ncount = 8\nline_rate = \"50 GB/s\"\nbandwidth = \"48.9 GB/s\"\nloopback_bandwidth = "
+    "\"48.6 GB/s\"\nlatency = \"1.8us\"\nloopback_latency = \"1.2us\"\nfirmware = \"28.39.1002\"\n";
+
+/// What a pair reaches is a figure of both of its nodes.
+TEST(Simulate, RejectsNoHealthyNodeBesideASlowOne) {
+  const auto nic = [](int node, int rail = -1) {
+    return fmt::format("\n[[fault]]\nnode = {}\nkind = \"slow_nic\"\nfactor = 0.6\n{}", node,
+                       rail < 0 ? "" : fmt::format("rail = {}\n", rail));
+  };
+  struct Case {
+    std::string faults;
+    std::vector<const char*> states;
+    bool outliers = false;
+  };
+  const Case cases[] = {
+      {nic(1), {"affected", "affected"}},
+      {"\n[[fault]]\nnode = 1\nkind = \"slow\"\ndevice = 3\nfactor = 0.2\nops = [\"collective\"]\n",
+       {"affected", "rejected"}},
+      {nic(1, 3) + nic(3, 3), {"affected", "rejected", "affected", "rejected", "affected"}},
+      {nic(0, 3) + nic(2, 1), {"rejected", "affected", "rejected", "affected"}},
+      {kHcas + nic(1), {"affected", "rejected", "affected", "accepted", "accepted", "accepted"}, true},
+  };
+  for (const Case& each : cases) {
     TempDir dir;
-    const auto run = runCluster(dir, otherNetwork(dir, "48.5 GB/s", fault), 2);
+    const int count = static_cast<int>(each.states.size());
+    const auto run = runCluster(dir, otherNetwork(dir, "48.5 GB/s", each.faults), count);
     EXPECT_EQ(run.exitCode, 1) << run.out << run.err;
-    const std::string names = dir.write("nodes.txt", "sim-node-0000\nsim-node-0001\n").string();
-    const auto fleet = runMuster({"fleet", (dir.path() / "run").string(), "--expect", names, "--out",
-                                  (dir.path() / "fleet").string()});
+    std::string names;
+    for (int node = 0; node < count; ++node) names += fmt::format("sim-node-{:04}\n", node);
+    std::vector<std::string> fleetOf = {"fleet",    (dir.path() / "run").string(),
+                                        "--expect", dir.write("nodes.txt", names).string(),
+                                        "--out",    (dir.path() / "fleet").string()};
+    if (each.outliers) fleetOf.emplace_back("--reject-outliers");
+    const auto fleet = runMuster(fleetOf);
     EXPECT_EQ(fleet.exitCode, 1) << fleet.out << fleet.err;
     const Json nodes = Json::parse(readWhole(dir.path() / "fleet/fleet.json"))["nodes"];
-    EXPECT_EQ(nodes[0]["state"], "affected") << fault << fleet.out;
-    EXPECT_EQ(nodes[1]["state"], state) << fault << fleet.out;
+    for (size_t node = 0; node < each.states.size(); ++node)
+      EXPECT_EQ(nodes[node]["state"], each.states[node]) << each.faults << node << fleet.out;
   }
+}
+
+/// The GPU whose rank measured a port is not at fault for it, nor are those of the nodes that met it.
+TEST(Simulate, NamesThePortThatFailedAndNoRailOfThoseThatMetIt) {
+  TempDir dir;
+  const auto run = runCluster(
+      dir,
+      otherNetwork(dir, "48.5 GB/s",
+                   kHcas + "[[rdma.fault]]\nkind = \"link_down\"\nnode = 2\nhca = 3\nfrom = \"0s\"\n"),
+      3);
+  EXPECT_EQ(run.exitCode, 1) << run.out << run.err;
+  const std::string names = dir.write("nodes.txt", "sim-node-0000\nsim-node-0001\nsim-node-0002\n").string();
+  const auto fleet = runMuster(
+      {"fleet", (dir.path() / "run").string(), "--expect", names, "--out", (dir.path() / "fleet").string()});
+  const Json found = Json::parse(readWhole(dir.path() / "fleet/fleet.json"));
+  EXPECT_EQ(found["incidents"][0]["part"], "mlx5_3/1") << fleet.out;
+  EXPECT_EQ(found["incidents"][0]["nodes"], Json::array({"sim-node-0002"}));
+  EXPECT_EQ(found["incidents"][0].value("serial", ""), "");
+  for (const Json& incident : found["incidents"]) EXPECT_FALSE(incident["nodes"].empty()) << incident;
 }
 
 TEST(Simulate, AcceptsANetworkOfTheRateThatThePlanStates) {

@@ -211,6 +211,18 @@ class GroupFleet {
   }
 
   void leaveOut(int node) { leftOut_ = node; }
+  /// A further record of a node.
+  void addAlso(Record record, const std::string& path) {
+    settle(record);
+    folder_.add(std::move(record), path);
+  }
+
+  /// The record of `liar` lists the first rank of `node`, too.
+  void takesRankOf(int liar, int node) {
+    RankRecord rank = stage(node).ranks.front();
+    rank.device = "gpu7";
+    stage(liar).ranks.push_back(rank);
+  }
 
   Fleet assess() { return assess(group_ < nodes_); }
   Fleet assess(bool manyRuns) {
@@ -738,6 +750,78 @@ TEST(Blame, ARankThatIsClaimedTwiceIsAnErrorWithinOneRunOnly) {
               each.errors)
         << each.what;
   }
+}
+
+TEST(Blame, WhoListsTheRanksOfOthersHidesNoFaultOfTheirs) {
+  for (const bool several : {false, true}) {
+    GroupFleet made(3, 6);
+    made.corrupt(0);
+    made.takesRankOf(5, 0);
+    if (several) made.takesRankOf(5, 1);
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kRejected) << several;
+    for (const char* node : {"n1", "n2", "n3", "n4"})
+      EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAffected) << node;
+    EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete);
+    EXPECT_EQ(std::count_if(fleet.suspects.begin(), fleet.suspects.end(),
+                            [](const auto& suspect) { return suspect.name() == "device n0 gpu0"; }),
+              1);
+    ASSERT_EQ(fleet.findings.size(), 1u);
+    EXPECT_EQ(fleet.findings.front().text,
+              several ? "n5 says that ranks of n0, n1 were its own in stage all-reduce"
+                      : "n0 and n5 each say that ranks of stage all-reduce were their own");
+  }
+}
+
+/// A record that does not count, since its node has a worse or later one, says nothing of other nodes.
+TEST(Blame, ARepeatedRecordTakesNoOtherNodesNumber) {
+  for (const bool victimCounts : {true, false}) {
+    GroupFleet made(3, 5);
+    for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
+    made.reportsPair(2, "1");
+    Record old = made.record(4);
+    old.nodeRank = 1;
+    old.started -= 3600;
+    made.addAlso(old, "old");
+    made.stage(4).group["id"] = "other";
+    if (!victimCounts) {
+      Record repeated = made.record(1);
+      repeated.started -= 3600;
+      made.addAlso(repeated, "old1");
+      made.stage(1).group["id"] = "third";
+    }
+    const Fleet fleet = made.assess(true);
+    for (const char* end : {"n1", "n2"}) EXPECT_EQ(nodeOf(fleet, end).state, NodeState::kAffected) << end;
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
+TEST(Blame, ANodeOfManyRecordsHasOneVoteOnTheNumberOfNodes) {
+  GroupFleet made(3, 4);
+  constexpr int kStages = 5;
+  for (int node = 0; node < made.nodes(); ++node)
+    for (int i = 1; i < kStages; ++i) {
+      StageRecord more = made.stage(node);
+      more.name = more.cases.front().id = fmt::format("more{}", i);
+      for (Verdict& verdict : more.verdicts) verdict.stage = verdict.caseId = more.name;
+      made.record(node).stages.push_back(more);
+      settle(made.record(node));
+    }
+  const Record honest = made.record(3);
+  for (int kept = 0; kept < kStages; ++kept) {
+    Record part = honest;
+    part.nodeCount = 99;
+    for (int i = 0; i < kStages; ++i)
+      if (i != kept) testing::leaveElsewhere(part, i == 0 ? kStage : fmt::format("more{}", i));
+    if (kept > 0)
+      made.addAlso(part, fmt::format("n3.{}", kept));
+    else
+      made.record(3) = part;
+  }
+  const Fleet fleet = made.assess();
+  for (const char* node : {"n0", "n1", "n2"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+  EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kIncomplete);
 }
 
 TEST(Blame, ANodeWithAnotherPlanThanMostIsNamedAndNotTheOthers) {

@@ -70,6 +70,19 @@ TEST(Submission, ReadsManyJobsInTheirOrder) {
   EXPECT_EQ(jobs->back().kind, JobKind::kFleet) << "submitted again under the number of one taken back";
 }
 
+TEST(Submission, RefusesARoundThatNoRunHasMade) {
+  for (const char* round : {"-1", "1000000", "2147483647"}) {
+    const TempDir folder;
+    const auto run = RunStore::create(folder.path() / "run", submission());
+    ASSERT_TRUE(run.ok()) << run.error().text();
+    folder.write("run/jobs.jsonl",
+                 fmt::format("{{\"kind\":\"array\",\"job\":\"1\",\"round\":{},\"nodes\":[]}}\n", round));
+    const auto jobs = run->jobs();
+    ASSERT_FALSE(jobs.ok()) << round;
+    EXPECT_THAT(jobs.error().text(), HasSubstr(fmt::format("round {} is none", round)));
+  }
+}
+
 TEST(Submission, KnowsItsFolderByAnyWayAndNoOther) {
   const TempDir folder;
   const fs::path run = folder.path() / "run", link = folder.path() / "link", copy = folder.path() / "copy";
