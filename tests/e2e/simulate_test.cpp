@@ -481,7 +481,7 @@ TEST(Simulate, RejectsNoHealthyNodeBesideASlowOne) {
       {"\n[[fault]]\nnode = 1\nkind = \"slow\"\ndevice = 3\nfactor = 0.2\nops = [\"collective\"]\n",
        {"affected", "rejected"}},
       {nic(1, 3) + nic(3, 3), {"affected", "rejected", "affected", "rejected", "affected"}},
-      {nic(0, 3) + nic(2, 1), {"rejected", "affected", "rejected", "affected"}},
+      {nic(0, 3) + nic(2, 1), {"rejected", "accepted", "rejected", "accepted"}},
       {kHcas + nic(1), {"affected", "rejected", "affected", "accepted", "accepted", "accepted"}, true},
   };
   for (const Case& each : cases) {

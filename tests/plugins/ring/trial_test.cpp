@@ -83,7 +83,7 @@ TEST(Coverage, OfAllPairsIsOneAndOfAQuickRingItsShare) {
         for (const Pair& pair : round) log.add(number, pair, &speed, &spread);
       }
       const double all = nodes * (nodes - 1) / 2.0;
-      const bool every = coverage == Coverage::kAll || nodes < 4;
+      const bool every = coverage == Coverage::kAll || nodes <= kAllMeet;
       EXPECT_DOUBLE_EQ(pairCoverage(log), every ? 1 : nodes / all) << nodes;
     }
 }

@@ -114,6 +114,20 @@ void measureInventory(Record& record) {
   keepEvidence(*stage);
 }
 
+void joinGroup(StageRecord& stage, int node, int nodes) {
+  constexpr int kRanks = 8;
+  stage.scope = Scope::kCluster;
+  stage.group = {
+      {"world_size", kRanks * nodes}, {"first_rank", kRanks * node}, {"nodes", nodes}, {"culprit", ""}};
+  const auto move = [&](auto& entries) {
+    for (auto& entry : entries)
+      if (entry.rank >= 0) entry.rank += kRanks * node;
+  };
+  move(stage.ranks);
+  move(stage.verdicts);
+  move(stage.measurements);
+}
+
 void leaveElsewhere(Record& record, const std::string& name) {
   for (StageRecord& stage : record.stages) {
     if (stage.name != name) continue;

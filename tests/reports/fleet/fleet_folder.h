@@ -23,6 +23,8 @@ Record failedRecord(const std::string& name, const std::string& device = "gpu3")
 void keepEvidence(StageRecord& stage);
 /// Measures the devices of the inventory, as Muster's own stage does.
 void measureInventory(Record& record);
+/// Makes a stage of eight ranks that of node number `node` of a group of `nodes`.
+void joinGroup(StageRecord& stage, int node, int nodes);
 /// Makes what `stage` came to "left to another job", as `--scope` does.
 void leaveElsewhere(Record& record, const std::string& stage);
 

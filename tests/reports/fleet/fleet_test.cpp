@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands out in a fleet, and the two files that tell it: fleet.json and fleet.html.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,6 +30,7 @@ using fleet::SuspectKind;
 using testing::failedRecord;
 using testing::FleetFolder;
 using ::testing::HasSubstr;
+using testing::joinGroup;
 using testing::nodeOf;
 using testing::nodeRecord;
 using ::testing::Not;
@@ -648,8 +650,7 @@ TEST(Fleet, WhatAFirstNodeReportsForAllIsNotContradictedByOneRecord) {
     Record record = nodeRecord(names.back());
     record.nodeRank = i;
     record.nodeCount = 8;
-    record.stages.back().scope = Scope::kCluster;
-    record.stages.back().group = {{"world_size", 64}, {"first_rank", 8 * i}, {"nodes", 8}, {"culprit", ""}};
+    joinGroup(record.stages.back(), i, 8);
     if (i == 0) reportForAll(record, Direction::kHigher);
     if (i == 5) reportForAll(record, Direction::kLower);
     settle(record);
@@ -881,9 +882,7 @@ TEST(Fleet, IsNotAcceptedWithoutTheRecordThatHoldsWhatAGroupMeasuredTogether) {
       Record record = nodeRecord(names.back());
       record.nodeRank = i;
       record.nodeCount = 4;
-      StageRecord& stage = record.stages.back();
-      stage.scope = Scope::kCluster;
-      stage.group = {{"world_size", 32}, {"first_rank", 8 * i}, {"nodes", 4}, {"culprit", ""}};
+      joinGroup(record.stages.back(), i, 4);
       folder.add(record);
     }
     const Fleet fleet = folder.assess(names);
@@ -905,9 +904,7 @@ TEST(Fleet, CountsTheRunOfAllNodesBeforeALaterOneOfSome) {
       record.nodeRank = i;
       record.nodeCount = count;
       record.started -= 1000 * count;
-      StageRecord& stage = record.stages.back();
-      stage.scope = Scope::kCluster;
-      stage.group = {{"world_size", 8 * count}, {"first_rank", 8 * i}, {"nodes", count}, {"culprit", ""}};
+      joinGroup(record.stages.back(), i, count);
       folder.add(record, fmt::format("{}-of-{}", record.node, count));
     }
   const Fleet fleet = folder.assess(names);
