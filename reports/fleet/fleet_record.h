@@ -218,7 +218,7 @@ struct Suspect {
   [[nodiscard]] std::string name() const;
 };
 inline constexpr size_t kMostEvidence = 6;
-inline constexpr size_t kMostSuspects = 5000;
+inline constexpr size_t kMostSuspects = 5000;  ///< listed
 inline constexpr size_t kMostQuarantined = 2000;
 
 /// How one figure spreads over the devices of like SKU.

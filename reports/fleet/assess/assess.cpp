@@ -39,7 +39,7 @@ RecordChecks checkRecords(const FleetRecords& records, const FleetOptions& optio
     std::move(part.notes.begin(), part.notes.end(), std::back_inserter(all.notes));
     all.rejudged += part.rejudged;
   };
-  if (!options.manyRuns) add(checkRanks(records, nodes));
+  if (!options.manyRuns) add(checkNodeCounts(records, nodes));
   add(checkBlame(records, blame, nodes));
   add(checkRejudged(records, options, nodes));
   add(checkIdentities(records, options, run, nodes));
@@ -49,15 +49,15 @@ RecordChecks checkRecords(const FleetRecords& records, const FleetOptions& optio
 }
 
 /// All suspects as one list: what peers and limits name, then the causes that these have in common.
-OrderedSuspects listSuspects(std::vector<Suspect> byPeers, std::vector<Suspect> failures,
-                             const FleetRecords& records, const FleetOptions& options, FleetNodes& nodes) {
-  std::move(failures.begin(), failures.end(), std::back_inserter(byPeers));
+OrderedSuspects listSuspects(std::vector<Suspect> byPeers, Failures failures, const FleetRecords& records,
+                             const FleetOptions& options, FleetNodes& nodes) {
+  std::move(failures.list.begin(), failures.list.end(), std::back_inserter(byPeers));
   OrderedSuspects single = orderSuspects(std::move(byPeers), nodes);
   std::vector<Suspect> all = foldSlowNodes(foldLinks(std::move(single.list), records, nodes), nodes);
   std::vector<Suspect> common = findCommonCauses(all, records, options.topology, nodes);
   std::move(common.begin(), common.end(), std::back_inserter(all));
   OrderedSuspects ordered = orderSuspects(std::move(all), nodes);
-  ordered.left += single.left;
+  ordered.left += single.left + failures.left;
   return ordered;
 }
 
@@ -132,6 +132,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   OrderedSuspects suspects = listSuspects(
       std::move(peers.suspects), findFailures(records, blame, deferred, nodes), records, options, nodes);
   markTheNamed(records, suspects.list, nodes);
+  cutTo(kMostSuspects, suspects);
   if (options.rejectOutliers) blockRepeated(records, nodes);
   FleetCount count = countFleet(records, nodes);
 

@@ -69,7 +69,7 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
       clusterNodes_(std::move(clusterNodes)),
       manyRuns_(manyRuns),
       clusterStages_(clusterStages(records, nodes)),
-      recordRuns_(runsOf(records)) {
+      recordRuns_(runsOf(records, namesOf(nodes))) {
   if (!manyRuns) nodeCounts_ = nodeCounts(records, nodes);
   for (const FleetNode& node : nodes) {
     expected_.insert(node.name);
@@ -85,10 +85,15 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records) collectAbsent(records.nodes[i]);
   believeTheAbsent();
-  for (auto& [key, group] : groups_) {
-    settleRanks(key.substr(0, key.find('\n')), group);
-    believeTheReceivers(group);
+  std::vector<Clash> clashes = rankClashes();
+  if (!manyRuns) {
+    std::vector<Clash> ofNumbers = numberClashes(records, nodes);
+    clashes.insert(clashes.begin(), std::make_move_iterator(ofNumbers.begin()),
+                   std::make_move_iterator(ofNumbers.end()));
   }
+  settleClaims(std::move(clashes));
+  findLoners();
+  for (auto& [key, group] : groups_) believeTheReceivers(group);
 }
 
 /// Where no groups are told, who says that its run had another number of nodes than most say stays in their
@@ -121,22 +126,23 @@ void BlameTable::addRecord(const NodeSummary& record, bool repeated) {
                      (!manyRuns_ && stage.state == StageState::kRan);
     for (const auto& [rank, device] : stage.ranks) {
       std::vector<Place>& claims = group.ranks[rank];
-      const bool known = std::any_of(claims.begin(), claims.end(), [&](const Place& claim) {
-        return claim.record->node == record.node || claim.repeated != repeated;
-      });
-      if (!known) claims.push_back({&record, device, repeated, met});
+      const bool known = std::any_of(claims.begin(), claims.end(),
+                                     [&](const Place& claim) { return claim.record->node == record.node; });
+      if (!known) claims.push_back({&record, device, met});
     }
     if (isOfOneNode(stage, record)) continue;
     members_[{runKey(record), stage.name}].insert(record.node);
-    placed_.emplace(record.node, stage.name);
+    sizes_[{runKey(record), stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
     if (stage.state == StageState::kRan &&
         std::none_of(record.deviations.begin(), record.deviations.end(),
                      [&](const DeviationSummary& d) { return d.stage == stage.name; }))
       content_.emplace(runKey(record), stage.name, record.node);
-    Numbered& same = runs_[runKey(record)].try_emplace(record.nodeRank, Numbered{{}, repeated}).first->second;
-    if (same.repeated == repeated) same.nodes.insert(record.node);
-    if (record.nodeRank == 0 && same.repeated == repeated) {
-      LeaderSaid& leader = leaderSays_[{runKey(record), stage.name}];
+    runs_[runKey(record)][record.nodeRank].insert(record.node);
+    if (!recordRuns_.at(static_cast<size_t>(&record - records_.nodes.data())).empty())
+      told_.insert(runKey(record));
+    const std::pair key(runKey(record), stage.name);
+    if (record.nodeRank == 0 && !(repeated && leaderSays_.contains(key))) {
+      LeaderSaid& leader = leaderSays_[key];
       leader.text = saidOf(stage);
       leader.resumed = record.resumed;
     }
@@ -184,29 +190,83 @@ void BlameTable::believeTheAbsent() {
   }
 }
 
-void BlameTable::settleRanks(const std::string& stage, Group& group) {
-  std::map<std::string, std::set<std::string>> others;  // by node, those that list a rank of it
-  for (const auto& [rank, claims] : group.ranks)
-    for (const Place& one : claims)
-      for (const Place& other : claims)
-        if (&one != &other && one.met && other.met) others[one.record->node].insert(other.record->node);
-  const auto listsSeveral = [&](const std::string& node) {
+std::vector<Clash> BlameTable::rankClashes() const {
+  std::map<std::pair<std::set<std::string>, std::string>, bool> found;
+  for (const auto& [key, group] : groups_)
+    for (const auto& [rank, claims] : group.ranks)
+      for (const Place& one : claims)
+        for (const Place& other : claims)
+          if (one.met && other.met && one.record->node < other.record->node &&
+              one.record->nodeRank != other.record->nodeRank)
+            found[{{one.record->node, other.record->node}, key.substr(0, key.find('\n'))}] = true;
+  std::vector<Clash> clashes;
+  for (const auto& [who, isSo] : found)
+    clashes.push_back({who.first, fmt::format("each say that ranks of stage {} were their own",
+                                              printable(who.second, 200))});
+  return clashes;
+}
+
+void BlameTable::settleClaims(std::vector<Clash> clashes) {
+  std::map<std::string, std::set<std::string>> others;  // by node, those that claim what it claims
+  for (const Clash& clash : clashes)
+    for (const std::string& node : clash.nodes)
+      for (const std::string& other : clash.nodes)
+        if (node != other) others[node].insert(other);
+  const auto claimsSeveral = [&](const std::string& node) {
     const auto at = others.find(node);
     return at != others.end() && at->second.size() > 1;
   };
-  for (const auto& [node, clashing] : others) {
-    const std::vector<std::string> names(clashing.begin(), clashing.end());
-    if (listsSeveral(node))
-      rankClashes_.try_emplace({node}, fmt::format("{} says that ranks of {} were its own in stage {}", node,
-                                                   shortNames(names), printable(stage, 200)));
-    else if (!listsSeveral(names.front()))
-      rankClashes_.try_emplace({node, names.front()},
-                               fmt::format("{} and {} each say that ranks of stage {} were their own", node,
-                                           names.front(), printable(stage, 200)));
+  for (const auto& [node, whose] : others)
+    if (whose.size() > 1)
+      clashes_.push_back({{node},
+                          fmt::format("{} says that numbers or ranks of {} in the run were its own", node,
+                                      shortNames({whose.begin(), whose.end()}))});
+  for (Clash& clash : clashes) {
+    std::erase_if(clash.nodes, claimsSeveral);
+    if (clash.nodes.size() < 2) continue;
+    clash.text = shortNames({clash.nodes.begin(), clash.nodes.end()}) + " " + clash.text;
+    clashes_.push_back(std::move(clash));
   }
-  for (auto& [rank, claims] : group.ranks)
-    if (claims.size() > 1)
-      std::erase_if(claims, [&](const Place& claim) { return listsSeveral(claim.record->node); });
+  for (auto& [key, group] : groups_)
+    for (auto& [rank, claims] : group.ranks)
+      if (claims.size() > 1)
+        std::erase_if(claims, [&](const Place& claim) { return claimsSeveral(claim.record->node); });
+  for (auto& [run, numbers] : runs_)
+    for (auto& [number, who] : numbers)
+      if (who.size() > 1) std::erase_if(who, claimsSeveral);
+}
+
+/// A node that gives another group's id than it met would escape what the others say of it.
+void BlameTable::findLoners() {
+  std::map<uint32_t, std::string> lacking;  // by stage, a run of several that lacks nodes
+  const auto lacks = [&](const auto& entry) {
+    return std::any_of(entry.second.begin(), entry.second.end(), [&](const auto& said) {
+      return static_cast<size_t>(said.second) > entry.second.size();
+    });
+  };
+  for (const auto& entry : sizes_) {
+    const auto& [key, members] = entry;
+    if (!lacks(entry))
+      for (const auto& [node, size] : members) placed_.emplace(node, key.second);
+    else if (members.size() > 1) {
+      std::vector<std::string> names;
+      for (const auto& [node, size] : members) names.push_back(node);
+      lacking.emplace(key.second, shortNames(names));
+    }
+  }
+  std::set<std::string> named;
+  for (const auto& entry : sizes_) {
+    const auto& [key, members] = entry;
+    const auto met = lacking.find(key.second);
+    if (members.size() != 1 || !lacks(entry) || met == lacking.end() || !told_.contains(key.first)) continue;
+    const auto& [node, size] = *members.begin();
+    if (named.insert(node).second)
+      clashes_.push_back(
+          {{node},
+           fmt::format("{} says that it met a group of {} nodes in stage {}, of which nobody else has a "
+                       "record, and that of {} lacks a node",
+                       node, size, printable(records_.names->texts[key.second], 200), met->second)});
+  }
 }
 
 const BlameTable::Place* BlameTable::placeOf(const Group& group, int rank, const std::string& speaker) {
@@ -223,7 +283,7 @@ std::string BlameTable::nodeOf(const std::string& run, int number) const {
   const auto numbers = runs_.find(run);
   if (numbers == runs_.end()) return "";
   const auto at = numbers->second.find(number);
-  return at == numbers->second.end() || at->second.nodes.size() != 1 ? "" : *at->second.nodes.begin();
+  return at == numbers->second.end() || at->second.size() != 1 ? "" : *at->second.begin();
 }
 
 /// A node's data were wrong if it says so itself, or two others that name no other node. Who alone names
@@ -277,7 +337,7 @@ std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeS
   link.ofPair = link.located = true;
   // None of those that each say they were the other end is known to be well.
   if (const auto same = run->second.find(peer); !known && same != run->second.end())
-    for (const std::string& node : same->second.nodes)
+    for (const std::string& node : same->second)
       if (node != record.node && mayName(node, d, record)) link.partners.insert(node);
   return link;
 }
@@ -412,7 +472,7 @@ Suspect BlameTable::partOf(const Mention& mention, const DeviationSummary& d,
   // Hosts call themselves what they like, also by the name of another rank of the run.
   const bool taken = mention.node >= 0 && run != runs_.end() &&
                      std::any_of(run->second.begin(), run->second.end(), [&](const auto& one) {
-                       return one.first != mention.node && one.second.nodes == std::set{suspect.node};
+                       return one.first != mention.node && one.second == std::set{suspect.node};
                      });
   if (taken) suspect.node.clear();
   if (suspect.node.empty())
@@ -515,11 +575,8 @@ class OwnVerdict {
   [[nodiscard]] bool toldAnew() const { return toldAnew_; }
 
   [[nodiscard]] std::string othersReason() const {
-    std::string who =
-        join(std::vector(names_.begin(),
-                         names_.begin() + static_cast<std::ptrdiff_t>(std::min(names_.size(), kMostParts))),
-             ", ");
-    if (names_.size() > kMostParts) who += fmt::format(" and {} more", names_.size() - kMostParts);
+    std::string who = join(names_, ", ");
+    if (seen_.size() > names_.size()) who += fmt::format(" and {} more", seen_.size() - names_.size());
     if (!located_) return ofPair_ ? atEitherEnd(who, line_) : cannotBeTold(who, line_);
     if (!elsewhere_) return atOneEnd(who, line_);
     return fmt::format("not faulty itself: affected by {} ({}); repair that, then retest this node", who,
@@ -586,9 +643,10 @@ class OwnVerdict {
     located_ = located_ || located;
     elsewhere_ = elsewhere_ || (located && !isAllLinksOfNode(found.parts));
     for (const Suspect& part : found.parts)
-      if (const std::string name = part.name(); std::find(names_.begin(), names_.end(), name) == names_.end())
-        names_.push_back(name);
-    if (found.parts.empty() && d.cause == Cause::kPeer && names_.empty())
+      if (std::string name = part.name(); seen_.insert(name).second && names_.size() < kMostParts)
+        names_.push_back(std::move(name));
+    if (found.parts.empty() && d.cause == Cause::kPeer && names_.empty() &&
+        seen_.insert("another node's end").second)
       names_.emplace_back("another node's end");
   }
 
@@ -606,10 +664,11 @@ class OwnVerdict {
   std::string ownReason_;
   bool toldAnew_ = false;
   std::string line_;
-  std::vector<std::string> names_;
-  bool located_ = false;    ///< one of them is a part of another node, or a link
-  bool elsewhere_ = false;  ///< one of those is no link of this node
-  bool ofPair_ = false;     ///< one is a link of this node
+  std::vector<std::string> names_;  ///< the first kMostParts
+  std::set<std::string> seen_;      ///< all
+  bool located_ = false;            ///< one of them is a part of another node, or a link
+  bool elsewhere_ = false;          ///< one of those is no link of this node
+  bool ofPair_ = false;             ///< one is a link of this node
 };
 
 }  // namespace
@@ -641,13 +700,13 @@ RecordChecks checkBlame(const FleetRecords& records, const BlameTable& blame, Fl
           "The report counts against its own node. Retest that node, and check who could write the record.";
       checks.findings.push_back(settled(std::move(finding), {n}, NodeState::kIncomplete, records, nodes));
     }
-  for (const auto& [names, text] : blame.rankClashes()) {
+  for (const Clash& clash : blame.clashes()) {
     std::vector<size_t> about;
     for (size_t n = 0; n < nodes.size(); ++n)
-      if (names.contains(nodes[n].name)) about.push_back(n);
+      if (clash.nodes.contains(nodes[n].name)) about.push_back(n);
     RecordFinding finding;
     finding.kind = FindingKind::kBinding;
-    finding.text = text;
+    finding.text = clash.text;
     finding.next = kRunTogether;
     checks.findings.push_back(settled(std::move(finding), about, NodeState::kIncomplete, records, nodes));
   }

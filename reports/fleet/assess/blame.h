@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/read/cause.h"
@@ -37,18 +38,15 @@ class BlameTable {
   /// The node that a failure speaks against though its record has no say about it: only a stage of scope
   /// cluster speaks about other nodes, and only about those of its group. Empty: there is none.
   [[nodiscard]] std::string outsider(const DeviationSummary& deviation, const NodeSummary& record) const;
-  /// Sentences on nodes that list the ranks of others, by these nodes.
-  [[nodiscard]] const std::map<std::set<std::string>, std::string>& rankClashes() const {
-    return rankClashes_;
-  }
+  /// Nodes that cannot be what they say they were, with the sentence on them.
+  [[nodiscard]] const std::vector<Clash>& clashes() const { return clashes_; }
 
  private:
   /// A rank of a group: whose it is.
   struct Place {
     const NodeSummary* record = nullptr;
     int16_t device = -1;
-    bool repeated = false;  ///< the record was repeated in another run
-    bool met = false;       ///< it tells its group, or ran the stage: of another run it cannot be
+    bool met = false;  ///< it tells its group, or ran the stage: of another run it cannot be
   };
   struct Group {
     std::map<int32_t, std::vector<Place>> ranks;  ///< with all that claim it, of different nodes
@@ -63,10 +61,15 @@ class BlameTable {
   [[nodiscard]] bool isOfOneNode(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] const Group* groupOf(const DeviationSummary& deviation, const NodeSummary& record) const;
-  /// `repeated`: it counts only where no record that counts says who had a number or rank, or led the run.
+  /// `repeated`: it does not count, so it leads no run that another one leads.
   void addRecord(const NodeSummary& record, bool repeated);
-  /// Who lists ranks of several nodes of its group has none of these; of two that list the same nobody knows.
-  void settleRanks(const std::string& stage, Group& group);
+  /// Who claims the numbers or ranks of several nodes has none of these; of two that claim the same nobody
+  /// knows.
+  void settleClaims(std::vector<Clash> clashes);
+  /// The pairs of nodes that claim one rank.
+  [[nodiscard]] std::vector<Clash> rankClashes() const;
+  /// Of each run that lacks nodes, those that alone say that they met a group, beside a run of several.
+  void findLoners();
   /// The only claim to the rank, else that of `speaker`, which knows its own ranks; null: nobody can tell.
   [[nodiscard]] static const Place* placeOf(const Group& group, int rank, const std::string& speaker);
   void collectAbsent(const NodeSummary& record);
@@ -114,16 +117,16 @@ class BlameTable {
       content_;  ///< run, stage and node: who ran it to its end and found nothing wrong in it
   std::set<std::tuple<std::string, uint32_t, uint32_t, std::string>>
       confessed_;  ///< what they found wrong with themselves: run, stage, metric, node
-  std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage
-  /// The nodes that say they had a number in a run.
-  struct Numbered {
-    std::set<std::string> nodes;
-    bool repeated = false;
-  };
+  std::map<std::pair<std::string, uint32_t>, std::map<std::string, int>>
+      sizes_;  ///< the same, with the size that each gives
+  std::set<std::pair<std::string, uint32_t>>
+      placed_;  ///< nodes, of whatever run, and the stage, of which that run lacks nobody
   /// The only node of that number; empty: there is none, or two claim it.
   [[nodiscard]] std::string nodeOf(const std::string& run, int number) const;
-  std::map<std::string, std::map<int, Numbered>> runs_;
-  std::map<std::set<std::string>, std::string> rankClashes_;
+  std::map<std::string, std::map<int, std::set<std::string>>>
+      runs_;  ///< by run and number, the nodes that say it was theirs
+  std::vector<Clash> clashes_;
+  std::set<std::string> told_;  ///< runs whose groups' ids the records tell
   /// What node 0 of a run says of a stage, and the others of it.
   struct LeaderSaid {
     std::string text;

@@ -80,51 +80,75 @@ std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNo
   return agreedCounts(records, nodes, fleetIds(records));
 }
 
-RecordChecks checkRanks(const FleetRecords& records, FleetNodes& nodes) {
-  const std::set<uint32_t> overNodes = clusterStages(records, nodes);
-  const std::vector<std::string> runs = runsOf(records);
+namespace {
+
+std::vector<std::string> runsOrFleets(const FleetRecords& records, const std::vector<std::string>& runs) {
   std::vector<std::string> runOrFleet = fleetIds(records);
   for (size_t i = 0; i < runs.size(); ++i)
     if (!runs[i].empty()) runOrFleet[i] = runs[i];
+  return runOrFleet;
+}
+
+}  // namespace
+
+std::set<std::string> namesOf(const FleetNodes& nodes) {
+  std::set<std::string> names;
+  for (const FleetNode& node : nodes) names.insert(node.name);
+  return names;
+}
+
+RecordChecks checkNodeCounts(const FleetRecords& records, FleetNodes& nodes) {
+  const std::set<uint32_t> overNodes = clusterStages(records, nodes);
+  const std::vector<std::string> runOrFleet = runsOrFleets(records, runsOf(records, namesOf(nodes)));
   const std::map<std::string, int> counts = agreedCounts(records, nodes, runOrFleet);
   RecordChecks checks;
-  const auto add = [&](std::string text, const std::vector<size_t>& about) {
-    RecordFinding finding;
-    finding.kind = FindingKind::kBinding;
-    finding.text = std::move(text);
-    finding.next = kRunTogether;
-    checks.findings.push_back(settled(std::move(finding), about, NodeState::kIncomplete, records, nodes));
-  };
-  // The nodes that claim a number, by fleet id and by run; "": one that ran with others but tells no group
-  // may be of any run.
-  std::map<std::pair<std::string, int>, std::map<std::string, std::vector<size_t>>> claims;
   for (size_t n = 0; n < nodes.size(); ++n)
     for (const size_t i : nodes[n].records) {
+      const NodeSummary& record = records.nodes[i];
+      const auto most = counts.find(runOrFleet[i]);
+      if (!tookPart(record, overNodes) || most == counts.end() || most->second == record.nodeCount) continue;
+      RecordFinding finding;
+      finding.kind = FindingKind::kBinding;
+      finding.text =
+          fmt::format("the record of {} ({}) says that its run had {} nodes, and those of most say {}",
+                      nodes[n].name, printable(record.path), record.nodeCount, most->second);
+      finding.next = kRunTogether;
+      checks.findings.push_back(settled(std::move(finding), {n}, NodeState::kIncomplete, records, nodes));
+    }
+  return checks;
+}
+
+std::vector<Clash> numberClashes(const FleetRecords& records, const FleetNodes& nodes) {
+  const std::set<uint32_t> overNodes = clusterStages(records, nodes);
+  const std::vector<std::string> runs = runsOf(records, namesOf(nodes));
+  // The nodes that claim a number, by fleet id and by run; "": one that ran with others but tells no group
+  // may be of any run.
+  std::map<std::pair<std::string, int>, std::map<std::string, std::set<std::string>>> claims;
+  for (const FleetNode& node : nodes) {
+    std::vector<size_t> told = node.records;
+    for (const size_t i : node.repeated)
+      if (!runs[i].empty()) told.push_back(i);
+    for (const size_t i : told) {
       const NodeSummary& record = records.nodes[i];
       if (!tookPart(record, overNodes)) continue;
       const bool ran = std::any_of(record.stages.begin(), record.stages.end(), [](const StageSummary& stage) {
         return stage.state == StageState::kRan && stage.groupNodes > 1;
       });
-      claims[{record.fleetId, record.nodeRank}][!runs[i].empty() || ran ? runs[i] : "met nobody"].push_back(
-          n);
-      if (const auto most = counts.find(runOrFleet[i]);
-          most != counts.end() && most->second != record.nodeCount)
-        add(fmt::format("the record of {} ({}) says that its run had {} nodes, and those of most say {}",
-                        nodes[n].name, printable(record.path), record.nodeCount, most->second),
-            {n});
-    }
-  for (auto& [rank, byRun] : claims) {
-    const std::vector<size_t> ofAnyRun = std::exchange(byRun[""], {});
-    if (byRun.size() > 1) byRun.erase("");
-    for (auto& [run, who] : byRun) {
-      who.insert(who.end(), ofAnyRun.begin(), ofAnyRun.end());
-      if (who.size() < 2) continue;
-      std::vector<std::string> names;
-      for (const size_t n : who) names.push_back(nodes[n].name);
-      add(fmt::format("{} each say that they were node {} of the run", shortNames(names), rank.second), who);
+      claims[{record.fleetId, record.nodeRank}][!runs[i].empty() || ran ? runs[i] : "met nobody"].insert(
+          node.name);
     }
   }
-  return checks;
+  std::vector<Clash> clashes;
+  for (auto& [number, byRun] : claims) {
+    const std::set<std::string> ofAnyRun = std::exchange(byRun[""], {});
+    if (byRun.size() > 1) byRun.erase("");
+    for (auto& [run, who] : byRun) {
+      who.insert(ofAnyRun.begin(), ofAnyRun.end());
+      if (who.size() > 1)
+        clashes.push_back({who, fmt::format("each say that they were node {} of the run", number.second)});
+    }
+  }
+  return clashes;
 }
 
 namespace {

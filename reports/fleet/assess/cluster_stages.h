@@ -26,10 +26,21 @@ std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNo
 inline constexpr const char* kRunTogether =
     "Run the plan on all nodes together once more, and check who could write the records.";
 
-/// Names each node that gives another number of nodes than most of its run (runsOf()), and those that claim
-/// one rank of it: what the others say of them would not reach them. A record that ran with others and tells
-/// no group may be of any run.
-RecordChecks checkRanks(const FleetRecords& records, FleetNodes& nodes);
+/// The names of the fleet's nodes.
+std::set<std::string> namesOf(const FleetNodes& nodes);
+
+/// Names each node that gives another number of nodes than most of its run (runsOf()).
+RecordChecks checkNodeCounts(const FleetRecords& records, FleetNodes& nodes);
+
+/// Nodes that claim what only one of them can have been.
+struct Clash {
+  std::set<std::string> nodes;
+  std::string text;
+};
+
+/// Those that claim one number of a run: what the others say of them would not reach them. A record that ran
+/// with others and tells no group may be of any run.
+std::vector<Clash> numberClashes(const FleetRecords& records, const FleetNodes& nodes);
 
 struct GroupGaps {
   std::vector<std::string> reasons;  ///< why the fleet is not accepted

@@ -279,11 +279,14 @@ OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes) 
     node.endOfLink = ends.contains(node.name);
   }
   OrderedSuspects ordered{std::move(merged), 0};
-  if (ordered.list.size() > kMostSuspects) {
-    ordered.left = ordered.list.size() - kMostSuspects;
-    ordered.list.resize(kMostSuspects);
-  }
+  cutTo(kMostJudged, ordered);
   return ordered;
+}
+
+void cutTo(size_t most, OrderedSuspects& suspects) {
+  if (suspects.list.size() <= most) return;
+  suspects.left += suspects.list.size() - most;
+  suspects.list.resize(most);
 }
 
 }  // namespace muster::fleet

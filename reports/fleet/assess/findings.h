@@ -15,11 +15,13 @@ std::vector<Suspect> foldSlowNodes(std::vector<Suspect> suspects, const FleetNod
 
 /// Suspects in order, the gravest first; those that name the same part are one.
 struct OrderedSuspects {
-  std::vector<Suspect> list;  ///< at most kMostSuspects
-  size_t left = 0;            ///< those beyond
+  std::vector<Suspect> list;
+  size_t left = 0;  ///< those beyond
 };
+inline constexpr size_t kMostJudged = 20'000;  ///< suspects that decide what becomes of nodes
+void cutTo(size_t most, OrderedSuspects& suspects);
 
-/// Also marks the nodes that they name, and no others.
+/// At most kMostJudged. Also marks the nodes that they name, and no others.
 OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes);
 
 /// Whether a failed part may be why a group failed: by what failed in the same stage, of wrong data only by

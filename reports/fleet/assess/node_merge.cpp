@@ -172,11 +172,14 @@ FleetCount countFleet(const FleetRecords& records, const FleetNodes& nodes) {
         continue;
       }
       group.stage.outcome = std::min(group.stage.outcome, stage.outcome);
-      // The first node of the group has counted what all of them share.
-      count.accounting.expected -= stage.shared.expected;
-      count.accounting.requiredSkips -= stage.shared.requiredSkips;
-      for (size_t k = 0; k < stage.shared.counts.size(); ++k)
-        count.accounting.counts[k] -= stage.shared.counts[k];
+      // The first node of the group has counted what all of them share. What was deferred each has settled.
+      Accounting shared = stage.shared;
+      size_t& deferred = shared.counts[static_cast<size_t>(Outcome::kDeferred)];
+      shared.expected -= deferred;
+      deferred = 0;
+      count.accounting.expected -= shared.expected;
+      count.accounting.requiredSkips -= shared.requiredSkips;
+      for (size_t k = 0; k < shared.counts.size(); ++k) count.accounting.counts[k] -= shared.counts[k];
     }
   }
   for (auto& [key, group] : groups)

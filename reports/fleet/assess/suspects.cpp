@@ -247,13 +247,36 @@ std::set<std::pair<std::string, uint32_t>> deferredOfWholeNodes(const DeferredVe
 
 namespace {
 
+/// The parts that the records of each node name.
+class NamedParts {
+ public:
+  /// Whether the node may name the part: one of kMostNamedByNode.
+  bool add(const std::string& node, const Suspect& part) {
+    std::set<std::string>& parts = parts_[node];
+    std::string name = part.name();
+    if (parts.size() < kMostNamedByNode)
+      parts.insert(std::move(name));
+    else if (!parts.contains(name)) {
+      ++left_;
+      return false;
+    }
+    return true;
+  }
+  [[nodiscard]] size_t left() const { return left_; }
+
+ private:
+  std::map<std::string, std::set<std::string>> parts_;
+  size_t left_ = 0;
+};
+
 /// Failures of many records that one part caused, or that only the group as a whole answers for: one finding.
 class Caused {
  public:
-  explicit Caused(const FleetRecords& records) : records_(records) {}
+  Caused(const FleetRecords& records, NamedParts& named) : records_(records), named_(named) {}
 
   void add(const DeviationSummary& d, const NodeSummary& record, const Blame& blame) {
     for (const Suspect& part : blame.parts) {
+      if (!named_.add(record.node, part)) continue;
       Finding& finding =
           findings_[{part.name(), records_.names->texts[d.stage], records_.names->texts[d.metric]}];
       if (finding.first == nullptr) {
@@ -332,17 +355,20 @@ class Caused {
 
   static constexpr size_t kMostReporters = 8;
   const FleetRecords& records_;
+  NamedParts& named_;
   std::map<std::tuple<std::string, std::string, std::string>, Finding> findings_;
 };
 
 }  // namespace
 
-std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable& blame,
-                                  const DeferredVerdicts& deferred, const FleetNodes& nodes) {
-  std::vector<Suspect> suspects;
+Failures findFailures(const FleetRecords& records, const BlameTable& blame, const DeferredVerdicts& deferred,
+                      const FleetNodes& nodes) {
+  Failures found;
+  std::vector<Suspect>& suspects = found.list;
+  NamedParts named;
   const Widespread widespread(records, nodes);
   widespread.addTo(suspects);
-  Caused caused(records);
+  Caused caused(records, named);
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records) {
       const NodeSummary& record = records.nodes[i];
@@ -360,6 +386,7 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
       const CulpritFigures figures(record, *records.names);
       for (const DeviationSummary* d : failures) {
         for (Suspect& suspect : blame.of(*d, record).parts) {
+          if (!named.add(record.node, suspect)) continue;
           suspect.evidence.push_back(figures.evidenceOf(*d));
           if (suspect.kind == SuspectKind::kLink) suspect.reporters.insert(record.node);
           if (suspect.contested)
@@ -390,7 +417,8 @@ std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable&
     suspect.limitSource = printable(key.expectation.source, 300);
     suspects.push_back(std::move(suspect));
   }
-  return suspects;
+  found.left = named.left();
+  return found;
 }
 
 std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, const FleetRecords& records,

@@ -22,9 +22,16 @@ struct PeerComparison {
 Result<PeerComparison> comparePeers(const FleetRecords& records, const FleetOptions& options,
                                     FleetNodes& nodes);
 
+struct Failures {
+  std::vector<Suspect> list;
+  size_t left = 0;  ///< parts that one node's records name beyond kMostNamedByNode
+};
+/// No node's records push the findings of others out of the list.
+inline constexpr size_t kMostNamedByNode = 1000;
+
 /// Devices, links and nodes that failed their own limits or fleet-relative ones, or that others name.
-std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable& blame,
-                                  const DeferredVerdicts& deferred, const FleetNodes& nodes);
+Failures findFailures(const FleetRecords& records, const BlameTable& blame, const DeferredVerdicts& deferred,
+                      const FleetNodes& nodes);
 
 /// Switches under which far more nodes are suspect than elsewhere, and rails: the same device number on many
 /// nodes.

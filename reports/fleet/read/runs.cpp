@@ -15,8 +15,11 @@ namespace {
 /// it.
 class Runs {
  public:
-  explicit Runs(const FleetRecords& records) : records_(records) {
-    for (const NodeSummary& record : records.nodes) join(record);
+  Runs(const FleetRecords& records, const std::set<std::string>& expected) : records_(records) {
+    for (const NodeSummary& record : records.nodes)
+      if (expected.empty() || expected.contains(record.node)) join(record);
+    for (const NodeSummary& record : records.nodes)
+      for (const uint32_t id : groupsOf(record)) members_[first(id)].insert(record.node);
     for (const NodeSummary& record : records.nodes) {
       if (const uint32_t run = of(record); run != kNone) {
         nodes_[record.fleetId][run].insert(record.nodeRank);
@@ -34,20 +37,34 @@ class Runs {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  [[nodiscard]] bool isGroup(uint32_t id) const { return !records_.names->texts[id].empty(); }
+  [[nodiscard]] std::vector<uint32_t> groupsOf(const NodeSummary& record) const {
+    std::vector<uint32_t> ids;
+    for (const StageSummary& stage : record.stages)
+      if (stage.scope == Scope::kCluster && !records_.names->texts[stage.groupId].empty() &&
+          (ids.empty() || ids.back() != stage.groupId))
+        ids.push_back(stage.groupId);
+    return ids;
+  }
 
   uint32_t first(uint32_t id) {
     while (first_.try_emplace(id, id).first->second != id) id = first_[id];
     return id;
   }
+  /// Of the runs whose groups it names, the one with most nodes.
   uint32_t of(const NodeSummary& record) {
-    for (const StageSummary& stage : record.stages)
-      if (isGroup(stage.groupId)) return first(stage.groupId);
-    return kNone;
+    uint32_t most = kNone;
+    for (const uint32_t id : groupsOf(record))
+      if (const uint32_t run = first(id); most == kNone || members_.at(run).size() > members_.at(most).size())
+        most = run;
+    return most;
   }
   void join(const NodeSummary& record) {
-    for (const StageSummary& stage : record.stages)
-      if (isGroup(stage.groupId)) first_[first(stage.groupId)] = of(record);
+    const std::vector<uint32_t> ids = groupsOf(record);
+    for (size_t i = 1; i < ids.size(); ++i) {
+      const auto pair = std::minmax(ids[i - 1], ids[i]);
+      const auto [at, fresh] = bridges_.try_emplace(pair, record.node);
+      if (!fresh && at->second != record.node) first_[first(pair.first)] = first(pair.second);
+    }
   }
   [[nodiscard]] uint32_t likely(const NodeSummary& record) const {
     const auto at = nodes_.find(record.fleetId);
@@ -62,14 +79,16 @@ class Runs {
 
   const FleetRecords& records_;
   std::map<uint32_t, uint32_t> first_;  ///< of groups, by their number in FleetNames::texts
+  std::map<std::pair<uint32_t, uint32_t>, std::string> bridges_;    ///< groups, and the first node in both
+  std::map<uint32_t, std::set<std::string>> members_;               ///< the nodes of a run
   std::map<std::string, std::map<uint32_t, std::set<int>>> nodes_;  ///< their numbers by fleet id and run
   std::map<uint32_t, std::set<int>> counts_;  ///< how many nodes a run had, as its nodes say
 };
 
 }  // namespace
 
-std::vector<std::string> runsOf(const FleetRecords& records) {
-  Runs runs(records);
+std::vector<std::string> runsOf(const FleetRecords& records, const std::set<std::string>& expected) {
+  Runs runs(records, expected);
   std::vector<std::string> names;
   names.reserve(records.nodes.size());
   for (const NodeSummary& record : records.nodes) names.push_back(runs.name(record));

@@ -2,6 +2,7 @@
 // Which records are of one run of several nodes: runs that are alike in all else have other groups.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,10 @@
 namespace muster::fleet {
 
 /// By index into `records.nodes`, the run of each record: equal for those that met in any group, whatever
-/// else they say. A record that met nobody belongs to the only run that lacks its node, of those of its fleet
+/// else they say. Two groups are of one run if two nodes were in both: one record alone makes no run of two.
+/// A record that met nobody belongs to the only run that lacks its node, of those of its fleet
 /// id and number of nodes (of its fleet id where none has that number). Empty where that does not tell.
-std::vector<std::string> runsOf(const FleetRecords& records);
+/// `expected`: the nodes whose word counts; empty: of all.
+std::vector<std::string> runsOf(const FleetRecords& records, const std::set<std::string>& expected = {});
 
 }  // namespace muster::fleet
