@@ -49,8 +49,8 @@ RecordChecks checkRecords(const FleetRecords& records, const FleetOptions& optio
 }
 
 /// All suspects as one list: what peers and limits name, then the causes that these have in common.
-OrderedSuspects listSuspects(std::vector<Suspect> byPeers, Failures failures, const FleetRecords& records,
-                             const FleetOptions& options, FleetNodes& nodes) {
+OrderedSuspects listSuspects(std::vector<Suspect> byPeers, FailureFindings failures,
+                             const FleetRecords& records, const FleetOptions& options, FleetNodes& nodes) {
   std::move(failures.list.begin(), failures.list.end(), std::back_inserter(byPeers));
   OrderedSuspects single = orderSuspects(std::move(byPeers), nodes);
   std::vector<Suspect> all = foldSlowNodes(foldLinks(std::move(single.list), records, nodes), nodes);

@@ -361,9 +361,9 @@ class Caused {
 
 }  // namespace
 
-Failures findFailures(const FleetRecords& records, const BlameTable& blame, const DeferredVerdicts& deferred,
-                      const FleetNodes& nodes) {
-  Failures found;
+FailureFindings findFailures(const FleetRecords& records, const BlameTable& blame,
+                             const DeferredVerdicts& deferred, const FleetNodes& nodes) {
+  FailureFindings found;
   std::vector<Suspect>& suspects = found.list;
   NamedParts named;
   const Widespread widespread(records, nodes);

@@ -22,7 +22,7 @@ struct PeerComparison {
 Result<PeerComparison> comparePeers(const FleetRecords& records, const FleetOptions& options,
                                     FleetNodes& nodes);
 
-struct Failures {
+struct FailureFindings {
   std::vector<Suspect> list;
   size_t left = 0;  ///< parts that one node's records name beyond kMostNamedByNode
 };
@@ -30,7 +30,7 @@ struct Failures {
 inline constexpr size_t kMostNamedByNode = 1000;
 
 /// Devices, links and nodes that failed their own limits or fleet-relative ones, or that others name.
-Failures findFailures(const FleetRecords& records, const BlameTable& blame, const DeferredVerdicts& deferred,
+FailureFindings findFailures(const FleetRecords& records, const BlameTable& blame, const DeferredVerdicts& deferred,
                       const FleetNodes& nodes);
 
 /// Switches under which far more nodes are suspect than elsewhere, and rails: the same device number on many

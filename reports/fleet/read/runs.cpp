@@ -16,10 +16,19 @@ namespace {
 class Runs {
  public:
   Runs(const FleetRecords& records, const std::set<std::string>& expected) : records_(records) {
-    for (const NodeSummary& record : records.nodes)
-      if (expected.empty() || expected.contains(record.node)) join(record);
-    for (const NodeSummary& record : records.nodes)
-      for (const uint32_t id : groupsOf(record)) members_[first(id)].insert(record.node);
+    std::map<std::pair<uint32_t, uint32_t>, std::set<std::string>> bridges;  // two groups, the nodes in both
+    for (const NodeSummary& record : records.nodes) {
+      const std::vector<uint32_t> ids = groupsOf(record);
+      for (const uint32_t id : ids) members_[first(id)].emplace(record.node, record.nodeRank);
+      for (size_t i = 1; i < ids.size(); ++i)
+        if (expected.empty() || expected.contains(record.node))
+          bridges[std::minmax(ids[i - 1], ids[i])].insert(record.node);
+    }
+    for (const auto& [groups, nodes] : bridges)
+      if (nodes.size() > 1) join(groups.first, groups.second);
+    for (const auto& [groups, nodes] : bridges)
+      if (nodes.size() == 1 && areAlike(first(groups.first), first(groups.second)))
+        join(groups.first, groups.second);
     for (const NodeSummary& record : records.nodes) {
       if (const uint32_t run = of(record); run != kNone) {
         nodes_[record.fleetId][run].insert(record.nodeRank);
@@ -58,13 +67,22 @@ class Runs {
         most = run;
     return most;
   }
-  void join(const NodeSummary& record) {
-    const std::vector<uint32_t> ids = groupsOf(record);
-    for (size_t i = 1; i < ids.size(); ++i) {
-      const auto pair = std::minmax(ids[i - 1], ids[i]);
-      const auto [at, fresh] = bridges_.try_emplace(pair, record.node);
-      if (!fresh && at->second != record.node) first_[first(pair.first)] = first(pair.second);
-    }
+  void join(uint32_t a, uint32_t b) {
+    const uint32_t into = first(a), from = first(b);
+    if (from == into) return;
+    first_[from] = into;
+    members_[into].merge(members_[from]);
+  }
+  /// Whether no number has two nodes, and no node two numbers, in both runs together.
+  [[nodiscard]] bool areAlike(uint32_t a, uint32_t b) const {
+    std::map<std::string, int> numbers;
+    std::map<int, std::string> nodes;
+    for (const uint32_t run : {a, b})
+      for (const auto& [node, number] : members_.at(run)) {
+        if (numbers.try_emplace(node, number).first->second != number) return false;
+        if (nodes.try_emplace(number, node).first->second != node) return false;
+      }
+    return true;
   }
   [[nodiscard]] uint32_t likely(const NodeSummary& record) const {
     const auto at = nodes_.find(record.fleetId);
@@ -79,9 +97,8 @@ class Runs {
 
   const FleetRecords& records_;
   std::map<uint32_t, uint32_t> first_;  ///< of groups, by their number in FleetNames::texts
-  std::map<std::pair<uint32_t, uint32_t>, std::string> bridges_;    ///< groups, and the first node in both
-  std::map<uint32_t, std::set<std::string>> members_;               ///< the nodes of a run
-  std::map<std::string, std::map<uint32_t, std::set<int>>> nodes_;  ///< their numbers by fleet id and run
+  std::map<uint32_t, std::set<std::pair<std::string, int>>> members_;  ///< nodes of a run, with their numbers
+  std::map<std::string, std::map<uint32_t, std::set<int>>> nodes_;     ///< their numbers by fleet id and run
   std::map<uint32_t, std::set<int>> counts_;  ///< how many nodes a run had, as its nodes say
 };
 

@@ -15,12 +15,14 @@ using ::testing::ElementsAre;
 class FleetRuns : public ::testing::Test {
  protected:
   /// A record of node `rank` of `count`, which met others in these groups, a stage each; "": it met nobody.
-  void add(int rank, int count, const std::vector<std::string>& groups) {
+  void add(int rank, int count, const std::vector<std::string>& groups, const std::string& name = "") {
     NodeSummary node;
+    node.node = name.empty() ? "n" + std::to_string(rank) : name;
     node.nodeRank = rank;
     node.nodeCount = count;
     for (const std::string& group : groups) {
       node.stages.emplace_back();
+      node.stages.back().scope = Scope::kCluster;
       node.stages.back().groupId = records_.names->text(group);
     }
     records_.nodes.push_back(std::move(node));
@@ -34,6 +36,16 @@ TEST_F(FleetRuns, AreOfThoseThatMet) {
   add(2, 3, {"a", ""});
   add(0, 3, {"c"});
   EXPECT_THAT(runsOf(records_), ElementsAre("a", "a", "a", "c")) << "b is of the same run as a";
+}
+
+TEST_F(FleetRuns, AreNotMadeOneByOneRecord) {
+  for (const auto& [rank, node] : {std::pair{0, "a0"}, {1, "a1"}}) add(rank, 3, {"a"}, node);
+  for (const auto& [rank, node] : {std::pair{0, "b0"}, {1, "b1"}}) add(rank, 3, {"b"}, node);
+  add(2, 3, {"a", "b"}, "x");
+  EXPECT_THAT(runsOf(records_), ElementsAre("a", "a", "b", "b", "a"));
+  records_.nodes.back().node = "a2";
+  add(2, 3, {"a", "b"}, "stranger");
+  EXPECT_THAT(runsOf(records_, {"a0", "a1", "a2", "b0", "b1"}), ElementsAre("a", "a", "b", "b", "a", "a"));
 }
 
 TEST_F(FleetRuns, TakeInWhoMetNobodyWhereOnlyOneLacksIt) {
