@@ -769,22 +769,29 @@ TEST(Blame, WhoListsTheRanksOfOthersHidesNoFaultOfTheirs) {
               1);
     ASSERT_EQ(fleet.findings.size(), 1u);
     EXPECT_EQ(fleet.findings.front().text,
-              several ? "n5 says that ranks of n0, n1 were its own in stage all-reduce"
+              several ? "n5 says that numbers or ranks of n0, n1 in the run were its own"
                       : "n0 and n5 each say that ranks of stage all-reduce were their own");
   }
 }
 
-/// A record that does not count, since its node has a worse or later one, says nothing of other nodes.
-TEST(Blame, ARepeatedRecordTakesNoOtherNodesNumber) {
-  for (const bool victimCounts : {true, false}) {
+/// Whichever of two records that claim one number counts, an end of a failed link is not accepted.
+TEST(Blame, ARecordOfAnotherRunTakesNoOtherNodesNumber) {
+  struct Case {
+    bool liarCounts, victimCounts;
+  };
+  for (const auto& [liarCounts, victimCounts] : {Case{false, true}, {false, false}, {true, false}}) {
     GroupFleet made(3, 5);
     for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
     made.reportsPair(2, "1");
-    Record old = made.record(4);
-    old.nodeRank = 1;
-    old.started -= 3600;
-    made.addAlso(old, "old");
-    made.stage(4).group["id"] = "other";
+    Record lie = made.record(4);
+    lie.nodeRank = 1;
+    lie.started -= 3600;
+    if (liarCounts) {
+      made.record(4).nodeRank = 1;
+    } else {
+      made.addAlso(lie, "old");
+      made.stage(4).group["id"] = "other";
+    }
     if (!victimCounts) {
       Record repeated = made.record(1);
       repeated.started -= 3600;
@@ -792,9 +799,64 @@ TEST(Blame, ARepeatedRecordTakesNoOtherNodesNumber) {
       made.stage(1).group["id"] = "third";
     }
     const Fleet fleet = made.assess(true);
-    for (const char* end : {"n1", "n2"}) EXPECT_EQ(nodeOf(fleet, end).state, NodeState::kAffected) << end;
+    for (const char* end : {"n1", "n2"})
+      EXPECT_NE(nodeOf(fleet, end).state, NodeState::kAccepted) << end << liarCounts << victimCounts;
+    EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAffected);
     EXPECT_EQ(fleet.exitCode, 1);
   }
+}
+
+TEST(Blame, WhoClaimsNumbersOrRanksOfSeveralStandsAlone) {
+  GroupFleet made(3, 6);
+  made.record(5).nodeRank = 1;
+  made.takesRankOf(5, 2);
+  const Fleet fleet = made.assess();
+  for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+  EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete);
+  ASSERT_EQ(fleet.findings.size(), 1u);
+  EXPECT_EQ(fleet.findings.front().text, "n5 says that numbers or ranks of n1, n2 in the run were its own");
+}
+
+/// A node that writes another group's id than it met is not out of reach of what the others found.
+TEST(Blame, WhoAloneSaysItMetAGroupEscapesNothing) {
+  for (const bool pair : {false, true})
+    for (const bool manyRuns : {false, true}) {
+      GroupFleet made(3, 6);
+      for (int node = 0; node < made.nodes(); ++node)
+        made.stage(node).group["id"] = node == 4 ? "other" : "first";
+      if (pair)
+        made.reportsPair(2, "4");
+      else
+        made.reports(0, "node n4", "node");
+      const Fleet fleet = made.assess(manyRuns);
+      EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kIncomplete) << nodeOf(fleet, "n4").reason;
+      EXPECT_EQ(nodeOf(fleet, pair ? "n2" : "n0").state, NodeState::kAffected);
+      for (const char* node : {"n1", "n3", "n5"})
+        EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+      EXPECT_EQ(fleet.exitCode, 1);
+    }
+}
+
+TEST(Blame, ManyPartsThatOneRecordNamesHideNoFindingOfAnother) {
+  GroupFleet made(3, 5);
+  made.reportsPair(0, "4");
+  StageRecord& flood = made.stage(2);
+  for (int i = 0; i < 80; ++i) {
+    std::vector<std::string> names;
+    for (int k = 0; k < 90; ++k) names.push_back(fmt::format("rank 9000000 (x{}.{})", i, k));
+    Verdict verdict = flood.verdicts.front();
+    verdict.outcome = Outcome::kError;
+    verdict.rank = 5000 + i;
+    verdict.device.clear();
+    verdict.detail = fmt::format("rank {} was stopped because {} died", verdict.rank, fmt::join(names, ", "));
+    flood.verdicts.push_back(verdict);
+  }
+  made.end(2, Acceptance::kIncomplete, 3);
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kAffected) << nodeOf(fleet, "n4").reason;
+  EXPECT_LE(fleet.suspects.size(), fleet::kMostSuspects);
+  EXPECT_GT(fleet.suspectsLeft, 0u);
 }
 
 TEST(Blame, ANodeOfManyRecordsHasOneVoteOnTheNumberOfNodes) {
