@@ -362,7 +362,9 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   // (plugins/ring/report.h).
   const std::vector<std::string> named = nodesOf(suspect);
   const bool endOf = std::find(named.begin(), named.end(), record.node) != named.end();
-  if (!endOf && record.nodeRank != 0) return {{ownPart(d, record)}, true, ""};
+  // A switch is no node's own part: each node below it says so.
+  if (!endOf && record.nodeRank != 0 && suspect.kind != SuspectKind::kSwitch)
+    return {{ownPart(d, record)}, true, ""};
   suspect.contested = !endOf && named.size() == 1 && denies(named.front(), d, record);
   return {{std::move(suspect)}, own, ""};
 }

@@ -107,12 +107,18 @@ struct SlowNode {
   std::vector<size_t> links;  ///< to other nodes
 };
 
-/// Stages in which more than half of a node's devices (three or more) are behind: then the node is.
+/// A device, or a port.
+bool isSinglePart(const Suspect& suspect) {
+  return suspect.kind == SuspectKind::kDevice || suspect.kind == SuspectKind::kRail;
+}
+
+/// Stages in which more than half of a node's devices, or as many ports, (three or more) are behind: then the
+/// node is.
 std::set<std::string> commonStages(const SlowNode& slow, const std::vector<Suspect>& suspects,
                                    size_t devices) {
   std::map<std::string, size_t> counts;
   for (const size_t i : slow.parts)
-    if (suspects[i].kind == SuspectKind::kDevice)
+    if (isSinglePart(suspects[i]))
       for (const std::string& stage : suspects[i].stages) ++counts[stage];
   std::set<std::string> common;
   for (const auto& [stage, count] : counts)
@@ -130,9 +136,8 @@ Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const std::vector
   size_t count = 0;
   for (const size_t i : slow.parts) {
     const Suspect& part = suspects[i];
-    if (part.kind != SuspectKind::kDevice ||
-        std::none_of(part.stages.begin(), part.stages.end(),
-                     [&](const auto& stage) { return stages.contains(stage); }))
+    if (!isSinglePart(part) || std::none_of(part.stages.begin(), part.stages.end(),
+                                            [&](const auto& stage) { return stages.contains(stage); }))
       continue;
     ++count;
     suspect.byPeers = suspect.byPeers || (part.byPeers && !part.byBoth);
@@ -142,9 +147,12 @@ Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const std::vector
   }
   if (suspect.failed) suspect.byPeers = false;
   suspect.stages = stages;
-  suspect.evidence.push_back(fmt::format("{} of {} devices are slow in {}; {}: {}", count, node.devices,
-                                         join(std::vector(stages.begin(), stages.end()), ", "), worst->what,
-                                         worst->evidence.empty() ? "" : worst->evidence.front()));
+  const bool ports = worst->kind == SuspectKind::kRail;
+  suspect.evidence.push_back(fmt::format(
+      "{} are slow in {}; {}: {}",
+      ports ? fmt::format("{} ports", count) : fmt::format("{} of {} devices", count, node.devices),
+      join(std::vector(stages.begin(), stages.end()), ", "), worst->what,
+      worst->evidence.empty() ? "" : worst->evidence.front()));
   suspect.next = worst->next;
   suspect.limitSource = worst->limitSource;
   return suspect;

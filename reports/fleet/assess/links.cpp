@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "reports/fleet/assess/culprit.h"
 
@@ -145,6 +146,26 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
   return suspect;
 }
 
+/// A test of pairs knows a node without a record by its number alone, and the ring by its name: a link of one
+/// end to both is the same.
+void nameTheMissing(std::vector<Suspect>& suspects, const FleetNodes& nodes) {
+  std::map<std::string, bool> hasRecord;
+  for (const FleetNode& node : nodes) hasRecord[node.name] = !node.records.empty();
+  std::map<std::string, std::string> missing;            // by end, a partner without a record
+  std::vector<std::tuple<size_t, std::string>> unnamed;  // links, with the end that has a name
+  for (size_t i = 0; i < suspects.size(); ++i) {
+    const std::vector<std::string> ends = nodesOf(suspects[i]);
+    if (suspects[i].kind != SuspectKind::kLink || ends.size() != 2) continue;
+    for (const auto& [end, other] : {std::pair(ends[0], ends[1]), {ends[1], ends[0]}})
+      if (const auto at = hasRecord.find(other); at == hasRecord.end())
+        unnamed.emplace_back(i, end);
+      else if (!at->second)
+        missing.emplace(end, other);
+  }
+  for (const auto& [i, end] : unnamed)
+    if (const auto at = missing.find(end); at != missing.end()) suspects[i].what = linkName(end, at->second);
+}
+
 }  // namespace
 
 std::set<std::string> confirmedEnds(const Suspect& links) {
@@ -159,6 +180,7 @@ std::set<std::string> confirmedEnds(const Suspect& links) {
 
 std::vector<Suspect> foldLinks(std::vector<Suspect> suspects, const FleetRecords& records,
                                const FleetNodes& nodes) {
+  nameTheMissing(suspects, nodes);
   LinkTable table(suspects);
   std::vector<bool> folded(suspects.size(), false);
   std::vector<Suspect> found;

@@ -101,7 +101,7 @@ class Widespread {
         for (const DeviationSummary& d : records.nodes[i].deviations)
           if (isOwnFailure(d) && !isOfLink(d)) {
             failed.emplace(keyOf(d), &d);
-            places_[keyOf(d)].insert(d.device);
+            places_[keyOf(d)].insert(ownPart(d, records.nodes[i]).what);
           }
       measured_ += node.records.empty() ? 0 : 1;
       devices_ = std::max(devices_, node.devices);
@@ -159,7 +159,7 @@ class Widespread {
   size_t measured_ = 0;
   size_t devices_ = 0;  ///< of the node that has most
   std::map<Key, Hits> hits_;
-  std::map<Key, std::set<std::string>> places_;  ///< devices that fail it
+  std::map<Key, std::set<std::string>> places_;  ///< devices or ports that fail it
 };
 
 Status addOutliers(const PeerTable& table, const FleetRecords& records, const FleetOptions& options,

@@ -718,12 +718,12 @@ TEST(Blame, ARankThatIsClaimedTwiceIsAnErrorWithinOneRunOnly) {
       {"two runs", [](GroupFleet&) {}, 0},
       {"a rank of its own run", [](GroupFleet& made) { made.record(3).nodeRank = 1; }, 1},
       {"a rank of the run that it met", [](GroupFleet& made) { made.stage(3).group["id"] = "first"; }, 1},
-      {"it ran and does not say with whom: nodes 1 of both runs share its number",
+      {"it ran and does not say with whom: nodes 1 of both runs share its number, and it stands alone",
        [](GroupFleet& made) {
          made.record(3).nodeRank = 1;
          made.stage(3).group.erase("id");
        },
-       2},
+       1},
       {"another size than its run", [](GroupFleet& made) { made.record(3).nodeCount = 4; }, 1},
       {"a larger run",
        [](GroupFleet& made) {
@@ -745,6 +745,7 @@ TEST(Blame, ARankThatIsClaimedTwiceIsAnErrorWithinOneRunOnly) {
     EXPECT_EQ(std::count_if(fleet.findings.begin(), fleet.findings.end(),
                             [](const auto& finding) {
                               return finding.text.find(" say that they were node ") != std::string::npos ||
+                                     finding.text.find(" in the run were its own") != std::string::npos ||
                                      finding.text.find(" says that its run had ") != std::string::npos;
                             }),
               each.errors)
@@ -770,7 +771,7 @@ TEST(Blame, WhoListsTheRanksOfOthersHidesNoFaultOfTheirs) {
     ASSERT_EQ(fleet.findings.size(), 1u);
     EXPECT_EQ(fleet.findings.front().text,
               several ? "n5 says that numbers or ranks of n0, n1 in the run were its own"
-                      : "n0 and n5 each say that ranks of stage all-reduce were their own");
+                      : "n0, n5 each say that ranks of stage all-reduce were their own");
   }
 }
 
@@ -836,6 +837,30 @@ TEST(Blame, WhoAloneSaysItMetAGroupEscapesNothing) {
         EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
       EXPECT_EQ(fleet.exitCode, 1);
     }
+}
+
+TEST(Blame, ASlowUplinkIsNoFaultOfTheNodesBelowItThatReportIt) {
+  GroupFleet made(3, 6);
+  for (const int node : {0, 2, 3}) made.reports(node, "uplink of l1", "leaf-uplink");
+  const Fleet fleet = made.assess();
+  made.expectFirst(fleet, "switch l1");
+  EXPECT_EQ(fleet.incidents.size(), 1u);
+  for (const char* node : {"n0", "n2", "n3"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAffected) << nodeOf(fleet, node).reason;
+  for (const char* node : {"n1", "n4", "n5"}) EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted);
+  EXPECT_EQ(fleet.exitCode, 1);
+}
+
+/// By its number in a test of pairs, and by its name in the ring.
+TEST(Blame, TheLinkToANodeWithoutARecordIsOneByWhateverName) {
+  GroupFleet made(3, 5);
+  made.reportsPair(3, "2");
+  for (const int node : {0, 3}) made.reports(node, "link n2 - n3", "link");
+  made.leaveOut(2);
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kAffected) << nodeOf(fleet, "n3").reason;
+  ASSERT_EQ(fleet.suspects.size(), 1u);
+  EXPECT_EQ(fleet.suspects.front().name(), "link n2 - n3");
 }
 
 TEST(Blame, ManyPartsThatOneRecordNamesHideNoFindingOfAnother) {
