@@ -75,8 +75,9 @@ TEST(Submission, RefusesARoundThatNoRunHasMade) {
     const TempDir folder;
     const auto run = RunStore::create(folder.path() / "run", submission());
     ASSERT_TRUE(run.ok()) << run.error().text();
-    folder.write("run/jobs.jsonl",
-                 fmt::format("{{\"kind\":\"array\",\"job\":\"1\",\"round\":{},\"nodes\":[]}}\n", round));
+    folder.write(
+        "run/jobs.jsonl",
+        fmt::format("{{\"kind\":\"array\",\"job\":\"1\",\"round\":{},\"nodes\":[],\"tasks\":1}}\n", round));
     const auto jobs = run->jobs();
     ASSERT_FALSE(jobs.ok()) << round;
     EXPECT_THAT(jobs.error().text(), HasSubstr(fmt::format("round {} is none", round)));
