@@ -15,6 +15,7 @@
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/read/runs.h"
 #include "reports/fleet/read/waived_record.h"
+#include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/judge/judge.h"
 
@@ -86,13 +87,17 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
     for (const size_t i : node.records) collectAbsent(records.nodes[i]);
   believeTheAbsent();
   std::vector<Clash> clashes = rankClashes();
-  if (!manyRuns) {
-    std::vector<Clash> ofNumbers = numberClashes(records, nodes);
-    clashes.insert(clashes.begin(), std::make_move_iterator(ofNumbers.begin()),
-                   std::make_move_iterator(ofNumbers.end()));
-  }
+  std::vector<Clash> ofNumbers = numberClashes(records, nodes, manyRuns);
+  clashes.insert(clashes.begin(), std::make_move_iterator(ofNumbers.begin()),
+                 std::make_move_iterator(ofNumbers.end()));
   settleClaims(std::move(clashes));
-  findLoners();
+  std::set<std::string> metByStrangers;
+  for (size_t i = 0; i < records.nodes.size(); ++i)
+    if (!recordRuns_[i].empty() && !expected_.contains(records.nodes[i].node))
+      metByStrangers.insert(recordRuns_[i]);
+  findLoners(metByStrangers);
+  for (const FleetNode& node : nodes)
+    for (const size_t i : node.records) collectOutsiders(records.nodes[i]);
   for (auto& [key, group] : groups_) believeTheReceivers(group);
 }
 
@@ -210,8 +215,11 @@ void BlameTable::settleClaims(std::vector<Clash> clashes) {
   std::map<std::string, std::set<std::string>> others;  // by node, those that claim what it claims
   for (const Clash& clash : clashes)
     for (const std::string& node : clash.nodes)
-      for (const std::string& other : clash.nodes)
-        if (node != other) others[node].insert(other);
+      for (const std::string& other : clash.nodes) {
+        std::set<std::string>& known = others[node];
+        if (known.size() == kMostNamed) break;
+        if (node != other) known.insert(other);
+      }
   const auto claimsSeveral = [&](const std::string& node) {
     const auto at = others.find(node);
     return at != others.end() && at->second.size() > 1;
@@ -236,36 +244,57 @@ void BlameTable::settleClaims(std::vector<Clash> clashes) {
       if (who.size() > 1) std::erase_if(who, claimsSeveral);
 }
 
+/// What most members of the run say of its size; where they do not agree, the largest.
+int BlameTable::sizeOf(const std::pair<std::string, uint32_t>& group) const {
+  const auto at = sizes_.find(group);
+  if (at == sizes_.end()) return 0;
+  std::map<int, size_t> votes;
+  for (const auto& [node, size] : at->second) ++votes[size];
+  for (const auto& [size, count] : votes)
+    if (isMajority(count, at->second.size())) return size;
+  return votes.rbegin()->first;
+}
+
 /// A node that gives another group's id than it met would escape what the others say of it.
-void BlameTable::findLoners() {
-  std::map<uint32_t, std::string> lacking;  // by stage, a run of several that lacks nodes
+void BlameTable::findLoners(const std::set<std::string>& metByStrangers) {
   const auto lacks = [&](const auto& entry) {
-    return std::any_of(entry.second.begin(), entry.second.end(), [&](const auto& said) {
-      return static_cast<size_t>(said.second) > entry.second.size();
-    });
+    return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
   };
+  std::map<uint32_t, std::string> lacking;  // by stage, a run of several that lacks nodes
   for (const auto& entry : sizes_) {
-    const auto& [key, members] = entry;
-    if (!lacks(entry))
-      for (const auto& [node, size] : members) placed_.emplace(node, key.second);
-    else if (members.size() > 1) {
-      std::vector<std::string> names;
-      for (const auto& [node, size] : members) names.push_back(node);
-      lacking.emplace(key.second, shortNames(names));
-    }
+    std::vector<std::string> names;
+    for (const auto& [node, size] : entry.second) names.push_back(node);
+    if (names.size() > 1 && lacks(entry)) lacking.emplace(entry.first.second, shortNames(names));
   }
   std::set<std::string> named;
   for (const auto& entry : sizes_) {
-    const auto& [key, members] = entry;
-    const auto met = lacking.find(key.second);
-    if (members.size() != 1 || !lacks(entry) || met == lacking.end() || !told_.contains(key.first)) continue;
+    const auto& [group, members] = entry;
+    const auto met = lacking.find(group.second);
+    if (members.size() != 1 || !lacks(entry) || met == lacking.end() || !told_.contains(group.first) ||
+        metByStrangers.contains(group.first))
+      continue;
     const auto& [node, size] = *members.begin();
     if (named.insert(node).second)
       clashes_.push_back(
           {{node},
            fmt::format("{} says that it met a group of {} nodes in stage {}, of which nobody else has a "
                        "record, and that of {} lacks a node",
-                       node, size, printable(records_.names->texts[key.second], 200), met->second)});
+                       node, size, printable(records_.names->texts[group.second], 200), met->second)});
+  }
+}
+
+/// Counts the nodes outside of its group of which a record speaks.
+void BlameTable::collectOutsiders(const NodeSummary& record) {
+  for (const DeviationSummary& d : record.deviations) {
+    const auto members = members_.find({runKey(record), d.stage});
+    if (members == members_.end()) continue;
+    std::vector<std::string> names;
+    if (d.cause == Cause::kOwn) names = labelledNodes(d);
+    if (d.cause == Cause::kPeer)
+      for (const Mention& mention : accusedBy(sourceOf(d, record))) names.push_back(mention.host);
+    for (const std::string& name : names)
+      if (const std::string node = expectedName(name); !node.empty() && !members->second.contains(node))
+        outsiders_[{runKey(record), d.stage, record.node}].insert(node);
   }
 }
 
@@ -384,9 +413,11 @@ bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
   const auto members = members_.find({runKey(record), stage->name});
   if (members == members_.end()) return false;
   if (members->second.contains(node)) return true;
-  // Who left no record of this stage may be one of those that the group lacks.
-  const auto size = static_cast<size_t>(std::max(record.nodeCount, stage->groupNodes));
-  return members->second.size() < size && !placed_.contains({node, stage->name});
+  // One of those that the group lacks, if no more are named; whose own record is of another group denies it.
+  const std::pair group(runKey(record), stage->name);
+  const auto named = outsiders_.find({group.first, group.second, record.node});
+  const size_t count = named == outsiders_.end() ? 1 : named->second.size();
+  return members->second.size() + count <= static_cast<size_t>(sizeOf(group));
 }
 
 bool BlameTable::mayName(const Suspect& part, const DeviationSummary& d, const NodeSummary& record) const {

@@ -68,8 +68,11 @@ class BlameTable {
   void settleClaims(std::vector<Clash> clashes);
   /// The pairs of nodes that claim one rank.
   [[nodiscard]] std::vector<Clash> rankClashes() const;
-  /// Of each run that lacks nodes, those that alone say that they met a group, beside a run of several.
-  void findLoners();
+  /// Nodes that alone say that they met a group, beside one of several that lacks a node.
+  void findLoners(const std::set<std::string>& metByStrangers);
+  void collectOutsiders(const NodeSummary& record);
+  /// The nodes of a run in a stage.
+  [[nodiscard]] int sizeOf(const std::pair<std::string, uint32_t>& group) const;
   /// The only claim to the rank, else that of `speaker`, which knows its own ranks; null: nobody can tell.
   [[nodiscard]] static const Place* placeOf(const Group& group, int rank, const std::string& speaker);
   void collectAbsent(const NodeSummary& record);
@@ -119,8 +122,8 @@ class BlameTable {
       confessed_;  ///< what they found wrong with themselves: run, stage, metric, node
   std::map<std::pair<std::string, uint32_t>, std::map<std::string, int>>
       sizes_;  ///< the same, with the size that each gives
-  std::set<std::pair<std::string, uint32_t>>
-      placed_;  ///< nodes, of whatever run, and the stage, of which that run lacks nobody
+  std::map<std::tuple<std::string, uint32_t, std::string>, std::set<std::string>>
+      outsiders_;  ///< by run, stage and node, others that its records name though they are not of that run
   /// The only node of that number; empty: there is none, or two claim it.
   [[nodiscard]] std::string nodeOf(const std::string& run, int number) const;
   std::map<std::string, std::map<int, std::set<std::string>>>

@@ -118,7 +118,7 @@ RecordChecks checkNodeCounts(const FleetRecords& records, FleetNodes& nodes) {
   return checks;
 }
 
-std::vector<Clash> numberClashes(const FleetRecords& records, const FleetNodes& nodes) {
+std::vector<Clash> numberClashes(const FleetRecords& records, const FleetNodes& nodes, bool manyRuns) {
   const std::set<uint32_t> overNodes = clusterStages(records, nodes);
   const std::vector<std::string> runs = runsOf(records, namesOf(nodes));
   // The nodes that claim a number, by fleet id and by run; "": one that ran with others but tells no group
@@ -130,7 +130,7 @@ std::vector<Clash> numberClashes(const FleetRecords& records, const FleetNodes& 
       if (!runs[i].empty()) told.push_back(i);
     for (const size_t i : told) {
       const NodeSummary& record = records.nodes[i];
-      if (!tookPart(record, overNodes)) continue;
+      if (!tookPart(record, overNodes) || (manyRuns && runs[i].empty())) continue;
       const bool ran = std::any_of(record.stages.begin(), record.stages.end(), [](const StageSummary& stage) {
         return stage.state == StageState::kRan && stage.groupNodes > 1;
       });

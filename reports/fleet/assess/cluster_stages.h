@@ -39,8 +39,8 @@ struct Clash {
 };
 
 /// Those that claim one number of a run: what the others say of them would not reach them. A record that ran
-/// with others and tells no group may be of any run.
-std::vector<Clash> numberClashes(const FleetRecords& records, const FleetNodes& nodes);
+/// with others and tells no group may be of any run. `manyRuns`: nothing is known of it.
+std::vector<Clash> numberClashes(const FleetRecords& records, const FleetNodes& nodes, bool manyRuns);
 
 struct GroupGaps {
   std::vector<std::string> reasons;  ///< why the fleet is not accepted

@@ -211,6 +211,8 @@ class GroupFleet {
   }
 
   void leaveOut(int node) { leftOut_ = node; }
+  /// The others have records, too.
+  void expectOnly(std::set<int> nodes) { expected_ = std::move(nodes); }
   /// A further record of a node.
   void addAlso(Record record, const std::string& path) {
     settle(record);
@@ -230,7 +232,8 @@ class GroupFleet {
     options.expectedFrom = "nodes.txt";
     options.manyRuns = manyRuns;
     for (int node = 0; node < nodes_; ++node) {
-      options.expected.push_back({nameOf(node), "", false});
+      if (expected_.empty() || expected_.contains(node))
+        options.expected.push_back({nameOf(node), "", false});
       if (node != leftOut_) folder_.add(record(node));
     }
     return folder_.assess(options);
@@ -307,6 +310,7 @@ class GroupFleet {
   int ranks_;
   int group_;  ///< nodes that met each other
   int leftOut_ = -1;
+  std::set<int> expected_;
   std::vector<Record> records_;
   FleetFolder folder_;
 };
@@ -837,6 +841,66 @@ TEST(Blame, WhoAloneSaysItMetAGroupEscapesNothing) {
         EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
       EXPECT_EQ(fleet.exitCode, 1);
     }
+}
+
+/// Its record of the run in which it was found is gone, after a repair or because it says it was in another.
+TEST(Blame, WhoNamesANodeThatItsGroupLacksIsNotRejectedForIt) {
+  for (const bool manyRuns : {false, true}) {
+    GroupFleet made(3, 6);
+    for (int node = 0; node < made.nodes(); ++node) {
+      made.stage(node).group["id"] = "second";
+      if (node == 4) continue;
+      Record later = made.record(node);
+      later.started += 600;
+      made.addAlso(later, "later" + GroupFleet::nameOf(node));
+      made.stage(node).group["id"] = "first";
+    }
+    made.reports(0, "node n4", "node");
+    const Fleet fleet = made.assess(manyRuns);
+    EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAffected) << nodeOf(fleet, "n0").reason;
+    EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kIncomplete) << nodeOf(fleet, "n4").reason;
+    for (const char* node : {"n1", "n2", "n3", "n5"})
+      EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
+TEST(Blame, TwoThatClaimANumberOfOneRunAreIncompleteAmongManyRunsToo) {
+  GroupFleet made(3, 6);
+  for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
+  made.record(4).nodeRank = 1;
+  for (const int node : {0, 2}) made.reportsPair(node, "4");
+  const Fleet fleet = made.assess(true);
+  for (const char* node : {"n1", "n4"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kIncomplete) << nodeOf(fleet, node).reason;
+}
+
+TEST(Blame, ARecordThatTellsALargerRunReachesNoNodeOfAnother) {
+  {
+    GroupFleet made(3, 6);
+    made.inTwoGroups();
+    made.record(2).nodeCount = 4;
+    made.expectOnly({0, 1, 2, 3});
+    const Fleet fleet = made.assess(true);
+    EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kAccepted) << nodeOf(fleet, "n3").reason;
+  }
+  GroupFleet made(3, 6);
+  made.inTwoGroups();
+  made.leaveOut(2);
+  made.record(3).nodeCount = 4;
+  made.reports(3, "node n0", "node");
+  const Fleet fleet = made.assess(true);
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAccepted) << nodeOf(fleet, "n0").reason;
+  EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kRejected);
+}
+
+TEST(Blame, APartOfSeveralRunsIsAcceptedWhereTheOthersLeftRecords) {
+  GroupFleet made(3, 6);
+  made.inTwoGroups();
+  made.expectOnly({0, 1, 3});
+  const Fleet fleet = made.assess(true);
+  for (const char* node : {"n0", "n1", "n3"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
 }
 
 TEST(Blame, ASlowUplinkIsNoFaultOfTheNodesBelowItThatReportIt) {
