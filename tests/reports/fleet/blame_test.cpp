@@ -851,7 +851,7 @@ TEST(Blame, WhoNamesANodeThatItsGroupLacksIsNotRejectedForIt) {
       made.stage(node).group["id"] = "second";
       if (node == 4) continue;
       Record later = made.record(node);
-      later.started += 600;
+      later.started += 1;
       made.addAlso(later, "later" + GroupFleet::nameOf(node));
       made.stage(node).group["id"] = "first";
     }
