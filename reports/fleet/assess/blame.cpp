@@ -136,6 +136,7 @@ void BlameTable::addRecord(const NodeSummary& record, bool repeated) {
       if (!known) claims.push_back({&record, device, met});
     }
     if (isOfOneNode(stage, record)) continue;
+    if (stage.groupNodes > 1) met_.emplace(runKey(record), record.node);
     members_[{runKey(record), stage.name}].insert(record.node);
     sizes_[{runKey(record), stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
     if (stage.state == StageState::kRan &&
@@ -244,7 +245,7 @@ void BlameTable::settleClaims(std::vector<Clash> clashes) {
       if (who.size() > 1) std::erase_if(who, claimsSeveral);
 }
 
-/// What most members of the run say of its size; where they do not agree, the largest.
+/// What most members of the run say of its size; where they do not agree, the smallest.
 int BlameTable::sizeOf(const std::pair<std::string, uint32_t>& group) const {
   const auto at = sizes_.find(group);
   if (at == sizes_.end()) return 0;
@@ -252,7 +253,7 @@ int BlameTable::sizeOf(const std::pair<std::string, uint32_t>& group) const {
   for (const auto& [node, size] : at->second) ++votes[size];
   for (const auto& [size, count] : votes)
     if (isMajority(count, at->second.size())) return size;
-  return votes.rbegin()->first;
+  return votes.begin()->first;
 }
 
 /// A node that gives another group's id than it met would escape what the others say of it.
@@ -291,10 +292,10 @@ void BlameTable::collectOutsiders(const NodeSummary& record) {
     std::vector<std::string> names;
     if (d.cause == Cause::kOwn) names = labelledNodes(d);
     if (d.cause == Cause::kPeer)
-      for (const Mention& mention : accusedBy(sourceOf(d, record))) names.push_back(mention.host);
+      for (const Mention& mention : accusedBy(d.source)) names.push_back(mention.host);
     for (const std::string& name : names)
       if (const std::string node = expectedName(name); !node.empty() && !members->second.contains(node))
-        outsiders_[{runKey(record), d.stage, record.node}].insert(node);
+        if (recorded_.contains(node)) outsiders_[record.node].insert(node);
   }
 }
 
@@ -372,7 +373,12 @@ std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeS
 }
 
 Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) const {
-  if (!outsider(d, record).empty()) return {{ownPart(d, record)}, true, ""};
+  if (!outsider(d, record).empty()) {
+    if (const StageSummary* stage = stageOf(d, record); stage == nullptr || isOfOneNode(*stage, record))
+      return {{ownPart(d, record)}, true, ""};
+    // It is incomplete for that (checkBlame), and not rejected: who is missing others can claim to be.
+    return {{}, false, ""};
+  }
   // Either end may be at fault, so the one that reports it is not rejected for it.
   if (std::optional<Suspect> link = pairOf(d, record)) return {{std::move(*link)}, false, ""};
   Suspect suspect = culpritOf(d, record);
@@ -413,11 +419,13 @@ bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
   const auto members = members_.find({runKey(record), stage->name});
   if (members == members_.end()) return false;
   if (members->second.contains(node)) return true;
-  // One of those that the group lacks, if no more are named; whose own record is of another group denies it.
-  const std::pair group(runKey(record), stage->name);
-  const auto named = outsiders_.find({group.first, group.second, record.node});
+  // Who left no record at all is reached by everybody: that changes nothing for it. Of the others, whose
+  // records are of other groups and deny it, as many as the group lacks, and one where nobody else was in it.
+  if (!recorded_.contains(node)) return true;
+  const size_t met = members->second.size();
+  const auto named = outsiders_.find(record.node);
   const size_t count = named == outsiders_.end() ? 1 : named->second.size();
-  return members->second.size() + count <= static_cast<size_t>(sizeOf(group));
+  return met + count <= static_cast<size_t>(sizeOf({runKey(record), stage->name})) && (met > 1 || count == 1);
 }
 
 bool BlameTable::mayName(const Suspect& part, const DeviationSummary& d, const NodeSummary& record) const {
@@ -501,7 +509,11 @@ Suspect BlameTable::partOf(const Mention& mention, const DeviationSummary& d,
     suspect.node = record.node;
   else
     suspect.node = nodeOf(runKey(record), mention.node);
-  if (suspect.node.empty()) suspect.node = expectedName(mention.host);
+  const std::string host = expectedName(mention.host);
+  // The number of one that met nobody is a guess.
+  if (suspect.node.empty() ||
+      (!host.empty() && !recorded_.contains(host) && !met_.contains({runKey(record), suspect.node})))
+    suspect.node = host;
   // Hosts call themselves what they like, also by the name of another rank of the run.
   const bool taken = mention.node >= 0 && run != runs_.end() &&
                      std::any_of(run->second.begin(), run->second.end(), [&](const auto& one) {
@@ -730,7 +742,8 @@ RecordChecks checkBlame(const FleetRecords& records, const BlameTable& blame, Fl
           record.node, printable(record.path), printable(shortNames({named.begin(), named.end()}), 200),
           printable(stage));
       finding.next =
-          "The report counts against its own node. Retest that node, and check who could write the record.";
+          "The report counts for nobody, and its node is incomplete. Retest that node, and check who could "
+          "write the record.";
       checks.findings.push_back(settled(std::move(finding), {n}, NodeState::kIncomplete, records, nodes));
     }
   for (const Clash& clash : blame.clashes()) {

@@ -122,14 +122,15 @@ class BlameTable {
       confessed_;  ///< what they found wrong with themselves: run, stage, metric, node
   std::map<std::pair<std::string, uint32_t>, std::map<std::string, int>>
       sizes_;  ///< the same, with the size that each gives
-  std::map<std::tuple<std::string, uint32_t, std::string>, std::set<std::string>>
-      outsiders_;  ///< by run, stage and node, others that its records name though they are not of that run
+  std::map<std::string, std::set<std::string>>
+      outsiders_;  ///< by node, others with records that its own records name though they are of other groups
   /// The only node of that number; empty: there is none, or two claim it.
   [[nodiscard]] std::string nodeOf(const std::string& run, int number) const;
   std::map<std::string, std::map<int, std::set<std::string>>>
       runs_;  ///< by run and number, the nodes that say it was theirs
   std::vector<Clash> clashes_;
-  std::set<std::string> told_;  ///< runs whose groups' ids the records tell
+  std::set<std::pair<std::string, std::string>> met_;  ///< runs and nodes that formed a group in them
+  std::set<std::string> told_;                         ///< runs whose groups' ids the records tell
   /// What node 0 of a run says of a stage, and the others of it.
   struct LeaderSaid {
     std::string text;

@@ -865,6 +865,43 @@ TEST(Blame, WhoNamesANodeThatItsGroupLacksIsNotRejectedForIt) {
   }
 }
 
+/// Whoever claims the seat of a lost node, in its group's run or in one that it invents.
+TEST(Blame, WhoNamesALostNodeIsNotRejectedWhoeverTakesItsSeat) {
+  GroupFleet made(3, 6);
+  made.inTwoGroups();
+  made.leaveOut(2);
+  made.stage(5).group["id"] = "first";  // as node 2 of three, which n2 was
+  made.reports(0, "node n2", "node");
+  const Fleet fleet = made.assess(true);
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAffected) << nodeOf(fleet, "n0").reason;
+  made.expectFirst(fleet, "node n2");
+}
+
+TEST(Blame, WhatNodeZeroSaysIsNotSaidByAnother) {
+  GroupFleet made(3, 7);
+  for (int node = 0; node < made.nodes(); ++node)
+    made.stage(node).group["id"] = node == 6 ? "other" : "first";
+  for (const int node : {0, 3}) made.record(node).nodeCount = 6;
+  made.loses(0, "node 5 (n6) was lost");
+  made.reports(3, "link n3 - n5", "link");
+  made.leaveOut(5);
+  EXPECT_NE(nodeOf(made.assess(true), "n3").state, NodeState::kRejected);
+}
+
+TEST(Blame, AGroupThatOneRecordInventsReachesNoRunThatLacksNobody) {
+  GroupFleet made(3, 6);
+  for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
+  made.stage(5).group["id"] = "own";
+  made.record(5).nodeRank = 0;
+  made.record(5).nodeCount = 300;
+  for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+    made.reports(5, std::string("node ") + node, "node");
+  const Fleet fleet = made.assess(true);
+  for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+  EXPECT_NE(nodeOf(fleet, "n5").state, NodeState::kAccepted);
+}
+
 TEST(Blame, TwoThatClaimANumberOfOneRunAreIncompleteAmongManyRunsToo) {
   GroupFleet made(3, 6);
   for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
