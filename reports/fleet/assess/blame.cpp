@@ -620,6 +620,7 @@ class OwnVerdict {
   [[nodiscard]] bool toldAnew() const { return toldAnew_; }
 
   [[nodiscard]] std::string othersReason() const {
+    if (names_.empty()) return "what it reports of others counts for nobody";
     std::string who = join(names_, ", ");
     if (seen_.size() > names_.size()) who += fmt::format(" and {} more", seen_.size() - names_.size());
     if (!located_) return ofPair_ ? atEitherEnd(who, line_) : cannotBeTold(who, line_);
