@@ -284,19 +284,42 @@ void BlameTable::findLoners(const std::set<std::string>& metByStrangers) {
   }
 }
 
-/// Counts the nodes outside of its group of which a record speaks.
+/// Of these names those of nodes that have records, but none of the group's run.
+std::set<std::string> BlameTable::outsidersOf(const std::vector<std::string>& names,
+                                              const GroupId& group) const {
+  std::set<std::string> found;
+  const auto members = members_.find(group);
+  if (members == members_.end()) return found;
+  for (const std::string& name : names)
+    if (std::string node = expectedName(name); recorded_.contains(node) && !members->second.contains(node))
+      found.insert(std::move(node));
+  return found;
+}
+
+std::set<std::string> BlameTable::outsidersIn(const std::string& text, const GroupId& group) const {
+  std::vector<std::string> names;
+  for (const Mention& mention : accusedBy(text)) names.push_back(mention.host);
+  return outsidersOf(names, group);
+}
+
+/// Collects the nodes outside of its group of which a record speaks.
 void BlameTable::collectOutsiders(const NodeSummary& record) {
+  std::set<std::string>& found = outsiders_[record.node];
   for (const DeviationSummary& d : record.deviations) {
-    const auto members = members_.find({runKey(record), d.stage});
-    if (members == members_.end()) continue;
-    std::vector<std::string> names;
-    if (d.cause == Cause::kOwn) names = labelledNodes(d);
-    if (d.cause == Cause::kPeer)
-      for (const Mention& mention : accusedBy(d.source)) names.push_back(mention.host);
-    for (const std::string& name : names)
-      if (const std::string node = expectedName(name); !node.empty() && !members->second.contains(node))
-        if (recorded_.contains(node)) outsiders_[record.node].insert(node);
+    const GroupId group(runKey(record), d.stage);
+    if (d.cause == Cause::kOwn) found.merge(outsidersOf(labelledNodes(d), group));
+    if (d.cause == Cause::kPeer) found.merge(outsidersIn(d.source, group));
   }
+  for (const StageSummary& stage : record.stages)
+    found.merge(outsidersIn(saidOf(stage), GroupId(runKey(record), stage.name)));
+}
+
+/// Whether a group may name so many nodes that have records of other groups, and deny it: as many as it
+/// lacks, and one where nobody else was in it.
+bool BlameTable::mayNameOutsiders(size_t count, const GroupId& group) const {
+  const auto members = members_.find(group);
+  const size_t met = members == members_.end() ? 0 : members->second.size();
+  return count == 0 || (met + count <= static_cast<size_t>(sizeOf(group)) && (met > 1 || count == 1));
 }
 
 const BlameTable::Place* BlameTable::placeOf(const Group& group, int rank, const std::string& speaker) {
@@ -419,13 +442,11 @@ bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
   const auto members = members_.find({runKey(record), stage->name});
   if (members == members_.end()) return false;
   if (members->second.contains(node)) return true;
-  // Who left no record at all is reached by everybody: that changes nothing for it. Of the others, whose
-  // records are of other groups and deny it, as many as the group lacks, and one where nobody else was in it.
+  // Who left no record at all is reached by everybody: that changes nothing for it.
   if (!recorded_.contains(node)) return true;
-  const size_t met = members->second.size();
   const auto named = outsiders_.find(record.node);
-  const size_t count = named == outsiders_.end() ? 1 : named->second.size();
-  return met + count <= static_cast<size_t>(sizeOf({runKey(record), stage->name})) && (met > 1 || count == 1);
+  const size_t count = named == outsiders_.end() ? 0 : named->second.size();
+  return mayNameOutsiders(std::max<size_t>(count, 1), {runKey(record), stage->name});
 }
 
 bool BlameTable::mayName(const Suspect& part, const DeviationSummary& d, const NodeSummary& record) const {
@@ -544,9 +565,14 @@ std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& r
   // Node 0 hears all of them: what it found counts, not what one node could see of it. Two that claim to be
   // it are none.
   const bool single = !nodeOf(runKey(record), 0).empty();
-  const auto said = leaderSays_.find({runKey(record), d.stage});
-  return single && said != leaderSays_.end() && !accusedBy(said->second.text).empty() ? said->second.text
-                                                                                      : d.source;
+  const GroupId group(runKey(record), d.stage);
+  const auto said = leaderSays_.find(group);
+  if (!single || said == leaderSays_.end() || accusedBy(said->second.text).empty()) return d.source;
+  // Nor is it heard where it names more nodes of other groups than it may.
+  const auto named = outsiders_.find(nodeOf(group.first, 0));
+  const size_t count = std::max(named == outsiders_.end() ? 0 : named->second.size(),
+                                outsidersIn(said->second.text, group).size());
+  return mayNameOutsiders(count, group) ? said->second.text : d.source;
 }
 
 bool BlameTable::isHearsay(const Mention& mention, const std::string& source, const DeviationSummary& d,

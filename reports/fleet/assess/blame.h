@@ -70,7 +70,12 @@ class BlameTable {
   [[nodiscard]] std::vector<Clash> rankClashes() const;
   /// Nodes that alone say that they met a group, beside one of several that lacks a node.
   void findLoners(const std::set<std::string>& metByStrangers);
+  using GroupId = std::pair<std::string, uint32_t>;  ///< run and stage
+  [[nodiscard]] std::set<std::string> outsidersOf(const std::vector<std::string>& names,
+                                                  const GroupId& group) const;
+  [[nodiscard]] std::set<std::string> outsidersIn(const std::string& text, const GroupId& group) const;
   void collectOutsiders(const NodeSummary& record);
+  [[nodiscard]] bool mayNameOutsiders(size_t count, const GroupId& group) const;
   /// The nodes of a run in a stage.
   [[nodiscard]] int sizeOf(const std::pair<std::string, uint32_t>& group) const;
   /// The only claim to the rank, else that of `speaker`, which knows its own ranks; null: nobody can tell.

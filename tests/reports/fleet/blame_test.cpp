@@ -889,17 +889,29 @@ TEST(Blame, WhatNodeZeroSaysIsNotSaidByAnother) {
 }
 
 TEST(Blame, AGroupThatOneRecordInventsReachesNoRunThatLacksNobody) {
-  GroupFleet made(3, 6);
-  for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
-  made.stage(5).group["id"] = "own";
-  made.record(5).nodeRank = 0;
-  made.record(5).nodeCount = 300;
-  for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
-    made.reports(5, std::string("node ") + node, "node");
-  const Fleet fleet = made.assess(true);
-  for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
-    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
-  EXPECT_NE(nodeOf(fleet, "n5").state, NodeState::kAccepted);
+  for (const bool byText : {false, true}) {
+    GroupFleet made(3, 6);
+    for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
+    StageRecord& lie = made.stage(5);
+    lie.group["id"] = "own";
+    made.record(5).nodeRank = 0;
+    if (byText) {
+      // Its error names nobody, but what it published as node 0 does.
+      lie.group["culprit"] = "node 1 (n0), node 2 (n1), node 3 (n2), node 4 (n3) were lost";
+      Verdict& verdict = lie.verdicts.front();
+      verdict.outcome = Outcome::kError;
+      verdict.detail = fmt::format("rank {} was stopped because node 9 (zz) was lost", verdict.rank);
+      made.end(5, Acceptance::kIncomplete, 3);
+    } else {
+      made.record(5).nodeCount = 300;
+      for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+        made.reports(5, std::string("node ") + node, "node");
+    }
+    const Fleet fleet = made.assess(true);
+    for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+      EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+    EXPECT_NE(nodeOf(fleet, "n5").state, NodeState::kAccepted);
+  }
 }
 
 TEST(Blame, TwoThatClaimANumberOfOneRunAreIncompleteAmongManyRunsToo) {
