@@ -137,8 +137,7 @@ void BlameTable::addRecord(const NodeSummary& record, bool repeated) {
     }
     if (isOfOneNode(stage, record)) continue;
     if (stage.groupNodes > 1) met_.emplace(runKey(record), record.node);
-    members_[{runKey(record), stage.name}].insert(record.node);
-    sizes_[{runKey(record), stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
+    members_[{runKey(record), stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
     if (stage.state == StageState::kRan &&
         std::none_of(record.deviations.begin(), record.deviations.end(),
                      [&](const DeviationSummary& d) { return d.stage == stage.name; }))
@@ -197,18 +196,18 @@ void BlameTable::believeTheAbsent() {
 }
 
 std::vector<Clash> BlameTable::rankClashes() const {
-  std::map<std::pair<std::set<std::string>, std::string>, bool> found;
+  std::set<std::pair<std::set<std::string>, std::string>> found;
   for (const auto& [key, group] : groups_)
     for (const auto& [rank, claims] : group.ranks)
       for (const Place& one : claims)
         for (const Place& other : claims)
           if (one.met && other.met && one.record->node < other.record->node &&
               one.record->nodeRank != other.record->nodeRank)
-            found[{{one.record->node, other.record->node}, key.substr(0, key.find('\n'))}] = true;
+            found.insert({{one.record->node, other.record->node}, key.substr(0, key.find('\n'))});
   std::vector<Clash> clashes;
-  for (const auto& [who, isSo] : found)
-    clashes.push_back({who.first, fmt::format("each say that ranks of stage {} were their own",
-                                              printable(who.second, 200))});
+  for (const auto& [who, stage] : found)
+    clashes.push_back(
+        {who, fmt::format("each say that ranks of stage {} were their own", printable(stage, 200))});
   return clashes;
 }
 
@@ -247,8 +246,8 @@ void BlameTable::settleClaims(std::vector<Clash> clashes) {
 
 /// What most members of the run say of its size; where they do not agree, the smallest.
 int BlameTable::sizeOf(const std::pair<std::string, uint32_t>& group) const {
-  const auto at = sizes_.find(group);
-  if (at == sizes_.end()) return 0;
+  const auto at = members_.find(group);
+  if (at == members_.end()) return 0;
   std::map<int, size_t> votes;
   for (const auto& [node, size] : at->second) ++votes[size];
   for (const auto& [size, count] : votes)
@@ -262,13 +261,13 @@ void BlameTable::findLoners(const std::set<std::string>& metByStrangers) {
     return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
   };
   std::map<uint32_t, std::string> lacking;  // by stage, a run of several that lacks nodes
-  for (const auto& entry : sizes_) {
+  for (const auto& entry : members_) {
     std::vector<std::string> names;
     for (const auto& [node, size] : entry.second) names.push_back(node);
     if (names.size() > 1 && lacks(entry)) lacking.emplace(entry.first.second, shortNames(names));
   }
   std::set<std::string> named;
-  for (const auto& entry : sizes_) {
+  for (const auto& entry : members_) {
     const auto& [group, members] = entry;
     const auto met = lacking.find(group.second);
     if (members.size() != 1 || !lacks(entry) || met == lacking.end() || !told_.contains(group.first) ||

@@ -119,14 +119,13 @@ class BlameTable {
   std::vector<std::string> recordRuns_;  ///< by index of the record; see runs.h
   std::map<std::string, int> nodeCounts_;
   std::map<std::string, Group> groups_;
-  std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
-      members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
   std::set<std::tuple<std::string, uint32_t, std::string>>
       content_;  ///< run, stage and node: who ran it to its end and found nothing wrong in it
   std::set<std::tuple<std::string, uint32_t, uint32_t, std::string>>
       confessed_;  ///< what they found wrong with themselves: run, stage, metric, node
   std::map<std::pair<std::string, uint32_t>, std::map<std::string, int>>
-      sizes_;  ///< the same, with the size that each gives
+      members_;  ///< nodes whose records hold a stage of all nodes, by run and stage, with the size that each
+                 ///< gives
   std::map<std::string, std::set<std::string>>
       outsiders_;  ///< by node, others with records that its own records name though they are of other groups
   /// The only node of that number; empty: there is none, or two claim it.
