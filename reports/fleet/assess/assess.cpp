@@ -17,6 +17,7 @@
 #include "reports/fleet/assess/incidents.h"
 #include "reports/fleet/assess/links.h"
 #include "reports/fleet/assess/node_merge.h"
+#include "reports/fleet/assess/run_table.h"
 #include "reports/fleet/assess/suspects.h"
 #include "reports/fleet/check/identity.h"
 #include "reports/fleet/check/rejudged.h"
@@ -32,14 +33,14 @@ namespace {
 
 /// The checks of records, one after the other; their findings stand in this order.
 RecordChecks checkRecords(const FleetRecords& records, const FleetOptions& options, const FleetRun& run,
-                          const BlameTable& blame, FleetNodes& nodes) {
+                          const RunTable& runs, const BlameTable& blame, FleetNodes& nodes) {
   RecordChecks all;
   const auto add = [&](RecordChecks part) {
     std::move(part.findings.begin(), part.findings.end(), std::back_inserter(all.findings));
     std::move(part.notes.begin(), part.notes.end(), std::back_inserter(all.notes));
     all.rejudged += part.rejudged;
   };
-  if (!options.manyRuns) add(checkNodeCounts(records, nodes));
+  add(runs.check(nodes));
   add(checkBlame(records, blame, nodes));
   add(checkRejudged(records, options, nodes));
   add(checkIdentities(records, options, run, nodes));
@@ -123,9 +124,10 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   // becomes of a node takes them as they are by then, and not as const.
   MUSTER_TRY(Coverage covered, cover(records, options));
   FleetNodes& nodes = covered.nodes;
-  const BlameTable blame(records, nodes, options.clusterNodes, options.manyRuns);
+  const RunTable runs(records, nodes, options.manyRuns);
+  const BlameTable blame(records, runs, nodes, options.clusterNodes);
   clearTheAffected(records, blame, nodes);
-  RecordChecks checks = checkRecords(records, options, covered.run, blame, nodes);
+  RecordChecks checks = checkRecords(records, options, covered.run, runs, blame, nodes);
   FleetWaivers waivers = countWaivers(records, nodes);
   DeferredVerdicts deferred = judgeDeferred(records, waivers, nodes);
   MUSTER_TRY(PeerComparison peers, comparePeers(records, options, nodes));

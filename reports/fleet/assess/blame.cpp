@@ -8,14 +8,11 @@
 #include <optional>
 #include <regex>
 
-#include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/assess/culprit.h"
 #include "reports/fleet/assess/findings.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/cause.h"
-#include "reports/fleet/read/runs.h"
 #include "reports/fleet/read/waived_record.h"
-#include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/judge/judge.h"
 
@@ -41,6 +38,13 @@ bool accuses(const std::string& said, int node) {
                      [&](const Mention& mention) { return mention.node == node; });
 }
 
+/// And nobody else: what is believed of that node must not reach others.
+bool accusesOnly(const std::string& said, int node) {
+  const std::vector<Mention> mentions = accusedBy(said);
+  return !mentions.empty() && std::all_of(mentions.begin(), mentions.end(),
+                                          [&](const Mention& mention) { return mention.node == node; });
+}
+
 /// How many nodes node 0 waited for in vain, and of how many: "2 of 3 nodes did not arrive: …".
 std::optional<std::pair<size_t, size_t>> absentNodes(const std::string& said) {
   static const std::regex kAbsent("([0-9]{1,7}) of ([0-9]{1,7}) nodes did not arrive: ");
@@ -64,124 +68,65 @@ bool isAbout(const Suspect& suspect, const std::string& node) {
 
 }  // namespace
 
-BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
-                       std::set<std::string> clusterNodes, bool manyRuns)
-    : records_(records),
-      clusterNodes_(std::move(clusterNodes)),
-      manyRuns_(manyRuns),
-      clusterStages_(clusterStages(records, nodes)),
-      recordRuns_(runsOf(records, namesOf(nodes))) {
-  if (!manyRuns) nodeCounts_ = nodeCounts(records, nodes);
-  for (const FleetNode& node : nodes) {
-    expected_.insert(node.name);
-    for (const size_t i : node.records) addRecord(records.nodes[i], false);
+BlameTable::BlameTable(const FleetRecords& records, const RunTable& runs, const FleetNodes& nodes,
+                       std::set<std::string> clusterNodes)
+    : records_(records), runs_(runs), clusterNodes_(std::move(clusterNodes)) {
+  for (const FleetNode& node : nodes) expected_.insert(node.name);
+  for (const RunTable::Entry& entry : runs.entries()) addRecord(*entry.record, entry.repeated);
+  for (const RunTable::Entry& entry : runs.entries()) {
+    if (entry.repeated) continue;
+    collectAbsent(*entry.record);
+    collectOutsiders(*entry.record);
   }
-  // In another run it was another rank: those whom it met there speak of that one.
-  for (const FleetNode& node : nodes)
-    for (const size_t i : node.repeated)
-      if (!recordRuns_[i].empty() && std::none_of(node.records.begin(), node.records.end(), [&](size_t kept) {
-            return recordRuns_[kept] == recordRuns_[i];
-          }))
-        addRecord(records.nodes[i], true);
-  for (const FleetNode& node : nodes)
-    for (const size_t i : node.records) collectAbsent(records.nodes[i]);
   believeTheAbsent();
-  std::vector<Clash> clashes = rankClashes();
-  std::vector<Clash> ofNumbers = numberClashes(records, nodes, manyRuns);
-  clashes.insert(clashes.begin(), std::make_move_iterator(ofNumbers.begin()),
-                 std::make_move_iterator(ofNumbers.end()));
-  settleClaims(std::move(clashes));
-  std::set<std::string> metByStrangers;
-  for (size_t i = 0; i < records.nodes.size(); ++i)
-    if (!recordRuns_[i].empty() && !expected_.contains(records.nodes[i].node))
-      metByStrangers.insert(recordRuns_[i]);
-  findLoners(metByStrangers);
-  for (const FleetNode& node : nodes)
-    for (const size_t i : node.records) collectOutsiders(records.nodes[i]);
-  for (auto& [key, group] : groups_) believeTheReceivers(group);
-}
-
-/// Where no groups are told, who says that its run had another number of nodes than most say stays in their
-/// run: it would escape what they say of it.
-std::string BlameTable::runKey(const NodeSummary& record) const {
-  const std::string& run = recordRuns_.at(static_cast<size_t>(&record - records_.nodes.data()));
-  if (!run.empty()) return run;
-  const auto most = nodeCounts_.find(record.fleetId);
-  return fmt::format("{}\n{}", record.fleetId,
-                     most == nodeCounts_.end() || record.nodeCount <= 1 ? record.nodeCount : most->second);
-}
-
-bool BlameTable::isOfOneNode(const StageSummary& stage, const NodeSummary& record) const {
-  return !clusterStages_.contains(stage.name) || stage.scope != Scope::kCluster || record.nodeCount <= 1 ||
-         stage.groupNodes == 1;
-}
-
-std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& record) const {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", records_.names->texts[stage.name], runKey(record), stage.worldSize,
-                     stage.groupNodes, isOfOneNode(stage, record) ? record.path : "");
+  for (auto& [group, data] : wrongData_) believeTheReceivers(group, data);
 }
 
 void BlameTable::addRecord(const NodeSummary& record, bool repeated) {
-  recorded_.insert(record.node);
+  const std::string run = runs_.runOf(record);
   for (const StageSummary& stage : record.stages) {
-    if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere) continue;
-    Group& group = groups_[groupKey(stage, record)];
-    group.nodes.insert(record.node);
-    const bool met = !recordRuns_.at(static_cast<size_t>(&record - records_.nodes.data())).empty() ||
-                     (!manyRuns_ && stage.state == StageState::kRan);
-    for (const auto& [rank, device] : stage.ranks) {
-      std::vector<Place>& claims = group.ranks[rank];
-      const bool known = std::any_of(claims.begin(), claims.end(),
-                                     [&](const Place& claim) { return claim.record->node == record.node; });
-      if (!known) claims.push_back({&record, device, met});
-    }
-    if (isOfOneNode(stage, record)) continue;
-    if (stage.groupNodes > 1) met_.emplace(runKey(record), record.node);
-    members_[{runKey(record), stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
+    if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere ||
+        runs_.isOfOneNode(stage, record))
+      continue;
+    const StageOfRun key(run, stage.name);
     if (stage.state == StageState::kRan &&
         std::none_of(record.deviations.begin(), record.deviations.end(),
                      [&](const DeviationSummary& d) { return d.stage == stage.name; }))
-      content_.emplace(runKey(record), stage.name, record.node);
-    runs_[runKey(record)][record.nodeRank].insert(record.node);
-    if (!recordRuns_.at(static_cast<size_t>(&record - records_.nodes.data())).empty())
-      told_.insert(runKey(record));
-    const std::pair key(runKey(record), stage.name);
-    if (record.nodeRank == 0 && !(repeated && leaderSays_.contains(key))) {
+      content_.emplace(key, record.node);
+    if (runs_.leads(record) && !(repeated && leaderSays_.contains(key))) {
       LeaderSaid& leader = leaderSays_[key];
       leader.text = saidOf(stage);
       leader.resumed = record.resumed;
     }
   }
   for (const DeviationSummary& d : record.deviations)
-    if (isAbout(culpritOf(d, record), record.node))
-      confessed_.emplace(runKey(record), d.stage, d.metric, record.node);
+    if (isAbout(culpritOf(d, record), record.node)) confessed_.emplace(run, d.stage, d.metric, record.node);
   for (const DeviationSummary& d : record.deviations)
-    if (const StageSummary* stage = stageOf(d, record); d.cause == Cause::kRank && !d.source.empty() && stage)
-      groups_[groupKey(*stage, record)].sources[d.metric][d.source].insert(record.node);
+    if (d.cause == Cause::kPeer && !repeated)
+      for (const Mention& mention : accusedBy(d.source))
+        accusers_[{run, d.stage}][mention.node].insert(record.node);
+  for (const DeviationSummary& d : record.deviations)
+    if (d.cause == Cause::kRank && !d.source.empty() && stageOf(d, record) != nullptr)
+      wrongData_[groupOf(d, record)].sources[d.metric][d.source].insert(record.node);
 }
 
 /// Counts those that were there, though node 0 says that they did not arrive; and keeps what one says of
 /// itself that node 0 lost with all others.
 void BlameTable::collectAbsent(const NodeSummary& record) {
   for (const StageSummary& stage : record.stages) {
-    const auto at = leaderSays_.find({runKey(record), stage.name});
+    const auto at = leaderSays_.find({runs_.runOf(record), stage.name});
     if (at == leaderSays_.end()) continue;
     LeaderSaid& leader = at->second;
     const std::string& said = saidOf(stage);
     const bool lostAll = leader.text.find(" lost every other node: ") != std::string::npos;
-    if (lostAll && record.nodeRank != 0 && accuses(said, record.nodeRank)) leader.confession = said;
+    if (lostAll && record.nodeRank != 0 && accusesOnly(said, record.nodeRank)) leader.confession = said;
     if (!absentNodes(leader.text)) continue;
     const bool finished = stage.state == StageState::kRan && said.empty() && record.resumed < leader.resumed;
-    if (!(finished || accuses(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
+    if (!(finished || accusesOnly(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
     leader.absentSay = finished ? "node 0 was restarted after others had finished this stage" : said;
     ++leader.absent;
     leader.startedLater = leader.startedLater || record.resumed < leader.resumed;
   }
-  for (const DeviationSummary& d : record.deviations)
-    if (const auto at = leaderSays_.find({runKey(record), d.stage});
-        d.cause == Cause::kPeer && at != leaderSays_.end())
-      for (const Mention& mention : accusedBy(d.source))
-        at->second.accusers[mention.node].insert(record.node);
 }
 
 /// Node 0 is not believed where it died in the stage and was started again, when the runs of the others had
@@ -195,107 +140,19 @@ void BlameTable::believeTheAbsent() {
   }
 }
 
-std::vector<Clash> BlameTable::rankClashes() const {
-  std::set<std::pair<std::set<std::string>, std::string>> found;
-  for (const auto& [key, group] : groups_)
-    for (const auto& [rank, claims] : group.ranks)
-      for (const Place& one : claims)
-        for (const Place& other : claims)
-          if (one.met && other.met && one.record->node < other.record->node &&
-              one.record->nodeRank != other.record->nodeRank)
-            found.insert({{one.record->node, other.record->node}, key.substr(0, key.find('\n'))});
-  std::vector<Clash> clashes;
-  for (const auto& [who, stage] : found)
-    clashes.push_back(
-        {who, fmt::format("each say that ranks of stage {} were their own", printable(stage, 200))});
-  return clashes;
-}
-
-void BlameTable::settleClaims(std::vector<Clash> clashes) {
-  std::map<std::string, std::set<std::string>> others;  // by node, those that claim what it claims
-  for (const Clash& clash : clashes)
-    for (const std::string& node : clash.nodes)
-      for (const std::string& other : clash.nodes) {
-        std::set<std::string>& known = others[node];
-        if (known.size() == kMostNamed) break;
-        if (node != other) known.insert(other);
-      }
-  const auto claimsSeveral = [&](const std::string& node) {
-    const auto at = others.find(node);
-    return at != others.end() && at->second.size() > 1;
-  };
-  for (const auto& [node, whose] : others)
-    if (whose.size() > 1)
-      clashes_.push_back({{node},
-                          fmt::format("{} says that numbers or ranks of {} in the run were its own", node,
-                                      shortNames({whose.begin(), whose.end()}))});
-  for (Clash& clash : clashes) {
-    std::erase_if(clash.nodes, claimsSeveral);
-    if (clash.nodes.size() < 2) continue;
-    clash.text = shortNames({clash.nodes.begin(), clash.nodes.end()}) + " " + clash.text;
-    clashes_.push_back(std::move(clash));
-  }
-  for (auto& [key, group] : groups_)
-    for (auto& [rank, claims] : group.ranks)
-      if (claims.size() > 1)
-        std::erase_if(claims, [&](const Place& claim) { return claimsSeveral(claim.record->node); });
-  for (auto& [run, numbers] : runs_)
-    for (auto& [number, who] : numbers)
-      if (who.size() > 1) std::erase_if(who, claimsSeveral);
-}
-
-/// What most members of the run say of its size; where they do not agree, the smallest.
-int BlameTable::sizeOf(const std::pair<std::string, uint32_t>& group) const {
-  const auto at = members_.find(group);
-  if (at == members_.end()) return 0;
-  std::map<int, size_t> votes;
-  for (const auto& [node, size] : at->second) ++votes[size];
-  for (const auto& [size, count] : votes)
-    if (isMajority(count, at->second.size())) return size;
-  return votes.begin()->first;
-}
-
-/// A node that gives another group's id than it met would escape what the others say of it.
-void BlameTable::findLoners(const std::set<std::string>& metByStrangers) {
-  const auto lacks = [&](const auto& entry) {
-    return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
-  };
-  std::map<uint32_t, std::string> lacking;  // by stage, a run of several that lacks nodes
-  for (const auto& entry : members_) {
-    std::vector<std::string> names;
-    for (const auto& [node, size] : entry.second) names.push_back(node);
-    if (names.size() > 1 && lacks(entry)) lacking.emplace(entry.first.second, shortNames(names));
-  }
-  std::set<std::string> named;
-  for (const auto& entry : members_) {
-    const auto& [group, members] = entry;
-    const auto met = lacking.find(group.second);
-    if (members.size() != 1 || !lacks(entry) || met == lacking.end() || !told_.contains(group.first) ||
-        metByStrangers.contains(group.first))
-      continue;
-    const auto& [node, size] = *members.begin();
-    if (named.insert(node).second)
-      clashes_.push_back(
-          {{node},
-           fmt::format("{} says that it met a group of {} nodes in stage {}, of which nobody else has a "
-                       "record, and that of {} lacks a node",
-                       node, size, printable(records_.names->texts[group.second], 200), met->second)});
-  }
-}
-
 /// Of these names those of nodes that have records, but none of the group's run.
 std::set<std::string> BlameTable::outsidersOf(const std::vector<std::string>& names,
-                                              const GroupId& group) const {
+                                              const StageOfRun& group) const {
   std::set<std::string> found;
-  const auto members = members_.find(group);
-  if (members == members_.end()) return found;
+  const auto& members = runs_.membersOf(group);
+  if (members.empty()) return found;
   for (const std::string& name : names)
-    if (std::string node = expectedName(name); recorded_.contains(node) && !members->second.contains(node))
+    if (std::string node = expectedName(name); runs_.hasRecord(node) && !members.contains(node))
       found.insert(std::move(node));
   return found;
 }
 
-std::set<std::string> BlameTable::outsidersIn(const std::string& text, const GroupId& group) const {
+std::set<std::string> BlameTable::outsidersIn(const std::string& text, const StageOfRun& group) const {
   std::vector<std::string> names;
   for (const Mention& mention : accusedBy(text)) names.push_back(mention.host);
   return outsidersOf(names, group);
@@ -305,54 +162,36 @@ std::set<std::string> BlameTable::outsidersIn(const std::string& text, const Gro
 void BlameTable::collectOutsiders(const NodeSummary& record) {
   std::set<std::string>& found = outsiders_[record.node];
   for (const DeviationSummary& d : record.deviations) {
-    const GroupId group(runKey(record), d.stage);
+    const StageOfRun group(runs_.runOf(record), d.stage);
     if (d.cause == Cause::kOwn) found.merge(outsidersOf(labelledNodes(d), group));
     if (d.cause == Cause::kPeer) found.merge(outsidersIn(d.source, group));
   }
   for (const StageSummary& stage : record.stages)
-    found.merge(outsidersIn(saidOf(stage), GroupId(runKey(record), stage.name)));
+    found.merge(outsidersIn(saidOf(stage), StageOfRun(runs_.runOf(record), stage.name)));
 }
 
 /// Whether a group may name so many nodes that have records of other groups, and deny it: as many as it
 /// lacks, and one where nobody else was in it.
-bool BlameTable::mayNameOutsiders(size_t count, const GroupId& group) const {
-  const auto members = members_.find(group);
-  const size_t met = members == members_.end() ? 0 : members->second.size();
-  return count == 0 || (met + count <= static_cast<size_t>(sizeOf(group)) && (met > 1 || count == 1));
-}
-
-const BlameTable::Place* BlameTable::placeOf(const Group& group, int rank, const std::string& speaker) {
-  const auto at = group.ranks.find(rank);
-  if (at == group.ranks.end()) return nullptr;
-  const std::vector<Place>& claims = at->second;
-  if (claims.size() == 1) return &claims.front();
-  const auto own = std::find_if(claims.begin(), claims.end(),
-                                [&](const Place& claim) { return claim.record->node == speaker; });
-  return own == claims.end() ? nullptr : &*own;
-}
-
-std::string BlameTable::nodeOf(const std::string& run, int number) const {
-  const auto numbers = runs_.find(run);
-  if (numbers == runs_.end()) return "";
-  const auto at = numbers->second.find(number);
-  return at == numbers->second.end() || at->second.size() != 1 ? "" : *at->second.begin();
+bool BlameTable::mayNameOutsiders(size_t count, const StageOfRun& group) const {
+  const size_t met = runs_.membersOf(group).size();
+  return count == 0 || (met + count <= static_cast<size_t>(runs_.sizeOf(group)) && (met > 1 || count == 1));
 }
 
 /// A node's data were wrong if it says so itself, or two others that name no other node. Who alone names
 /// another, or names several, may have damaged what it received or passed on.
-void BlameTable::believeTheReceivers(Group& group) const {
-  for (const auto& [metric, sources] : group.sources) {
+void BlameTable::believeTheReceivers(const std::string& group, WrongData& data) const {
+  for (const auto& [metric, sources] : data.sources) {
     std::map<std::string, std::set<std::string>> named;  // by who says so, the nodes
     for (const auto& [source, speakers] : sources)
       for (const std::string& speaker : speakers)
-        if (const Place* place = placeOf(group, std::atoi(source.c_str()), speaker))
+        if (const RunTable::Place* place = runs_.placeOf(group, std::atoi(source.c_str()), speaker))
           named[speaker].insert(place->record->node);
     std::map<std::string, size_t> voices;
     for (const auto& [speaker, nodes] : named)
       for (const std::string& node : nodes)
         if (speaker == node || nodes.size() == 1) voices[node] += speaker == node ? 2 : 1;
     for (const auto& [node, count] : voices)
-      if (count > 1) group.senders[metric].insert(node);
+      if (count > 1) data.senders[metric].insert(node);
   }
 }
 
@@ -376,11 +215,11 @@ Blame BlameTable::of(const DeviationSummary& d, const NodeSummary& record) const
 
 std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeSummary& record) const {
   const StageSummary* stage = stageOf(d, record);
-  const auto run = runs_.find(runKey(record));
   const int peer = peerNode(d);
-  if (stage == nullptr || isOfOneNode(*stage, record) || run == runs_.end()) return std::nullopt;
+  if (stage == nullptr || runs_.isOfOneNode(*stage, record)) return std::nullopt;
   if (peer < 0 || peer >= record.nodeCount || peer == record.nodeRank) return std::nullopt;
-  const std::string other = nodeOf(run->first, peer);
+  const std::string run = runs_.runOf(record);
+  const std::string other = runs_.nodeOf(run, peer);
   // The other end left no record, or not one that says which node it is: it may be at fault all the same.
   const bool known = !other.empty() && other != record.node && mayName(other, d, record);
   Suspect link;
@@ -388,15 +227,15 @@ std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeS
   link.what = linkName(record.node, known ? other : fmt::format("node {}", peer));
   link.ofPair = link.located = true;
   // None of those that each say they were the other end is known to be well.
-  if (const auto same = run->second.find(peer); !known && same != run->second.end())
-    for (const std::string& node : same->second)
+  if (!known)
+    for (const std::string& node : runs_.nodesOf(run, peer))
       if (node != record.node && mayName(node, d, record)) link.partners.insert(node);
   return link;
 }
 
 Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) const {
   if (!outsider(d, record).empty()) {
-    if (const StageSummary* stage = stageOf(d, record); stage == nullptr || isOfOneNode(*stage, record))
+    if (const StageSummary* stage = stageOf(d, record); stage == nullptr || runs_.isOfOneNode(*stage, record))
       return {{ownPart(d, record)}, true, ""};
     // It is incomplete for that (checkBlame), and not rejected: who is missing others can claim to be.
     return {{}, false, ""};
@@ -405,7 +244,7 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   if (std::optional<Suspect> link = pairOf(d, record)) return {{std::move(*link)}, false, ""};
   Suspect suspect = culpritOf(d, record);
   if (suspect.kind == SuspectKind::kGroup) return ofGroup(d, record);
-  if (const StageSummary* stage = stageOf(d, record); stage == nullptr || isOfOneNode(*stage, record)) {
+  if (const StageSummary* stage = stageOf(d, record); stage == nullptr || runs_.isOfOneNode(*stage, record)) {
     // Whatever it names is a part of this node: "node rank3" of a ring within it.
     if (suspect.kind == SuspectKind::kNode && suspect.node != record.node) {
       suspect.kind = SuspectKind::kDevice;
@@ -420,7 +259,7 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   const std::vector<std::string> named = nodesOf(suspect);
   const bool endOf = std::find(named.begin(), named.end(), record.node) != named.end();
   // A switch is no node's own part: each node below it says so.
-  if (!endOf && record.nodeRank != 0 && suspect.kind != SuspectKind::kSwitch)
+  if (!endOf && !runs_.leads(record) && suspect.kind != SuspectKind::kSwitch)
     return {{ownPart(d, record)}, true, ""};
   suspect.contested = !endOf && named.size() == 1 && denies(named.front(), d, record);
   return {{std::move(suspect)}, own, ""};
@@ -429,28 +268,28 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
 /// Every node reports what concerns itself, so that node 0's word of it does not stand alone, also where the
 /// other one had no part in the stage.
 bool BlameTable::denies(const std::string& node, const DeviationSummary& d, const NodeSummary& record) const {
-  return recorded_.contains(node) && !confessed_.contains({runKey(record), d.stage, d.metric, node});
+  return runs_.hasRecord(node) && !confessed_.contains({runs_.runOf(record), d.stage, d.metric, node});
 }
 
 bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
                          const NodeSummary& record) const {
   if (node == record.node) return true;
   const StageSummary* stage = stageOf(d, record);
-  if (stage == nullptr || isOfOneNode(*stage, record)) return false;
+  if (stage == nullptr || runs_.isOfOneNode(*stage, record)) return false;
   if (!clusterNodes_.empty() && !clusterNodes_.contains(node)) return false;
-  const auto members = members_.find({runKey(record), stage->name});
-  if (members == members_.end()) return false;
-  if (members->second.contains(node)) return true;
+  const auto& members = runs_.membersOf({runs_.runOf(record), stage->name});
+  if (members.empty()) return false;
+  if (members.contains(node)) return true;
   // Who left no record at all is reached by everybody: that changes nothing for it.
-  if (!recorded_.contains(node)) return true;
+  if (!runs_.hasRecord(node)) return true;
   const auto named = outsiders_.find(record.node);
   const size_t count = named == outsiders_.end() ? 0 : named->second.size();
-  return mayNameOutsiders(std::max<size_t>(count, 1), {runKey(record), stage->name});
+  return mayNameOutsiders(std::max<size_t>(count, 1), {runs_.runOf(record), stage->name});
 }
 
 bool BlameTable::mayName(const Suspect& part, const DeviationSummary& d, const NodeSummary& record) const {
   const StageSummary* stage = stageOf(d, record);
-  if (stage == nullptr || isOfOneNode(*stage, record)) return part.node == record.node;
+  if (stage == nullptr || runs_.isOfOneNode(*stage, record)) return part.node == record.node;
   return part.node.empty() || mayName(part.node, d, record);
 }
 
@@ -468,19 +307,18 @@ std::string BlameTable::outsider(const DeviationSummary& d, const NodeSummary& r
 
 Blame BlameTable::ofGroup(const DeviationSummary& d, const NodeSummary& record) const {
   const StageSummary* stage = stageOf(d, record);
-  if (stage == nullptr || isOfOneNode(*stage, record)) return {{nodeSuspect(record.node)}, true, ""};
+  if (stage == nullptr || runs_.isOfOneNode(*stage, record)) return {{nodeSuspect(record.node)}, true, ""};
   Suspect suspect;
   suspect.kind = SuspectKind::kGroup;
   const std::string& metric = records_.names->texts[d.metric];
   suspect.what = printable(records_.names->texts[d.stage]) + (metric.empty() ? "" : ", " + printable(metric));
   suspect.wrongData = d.cause == Cause::kRank;
   Blame blame{{std::move(suspect)}, false, ""};
-  if (const Group* group = groupOf(d, record); group != nullptr && d.cause != Cause::kOwn)
-    blame.members = &group->nodes;
+  if (d.cause != Cause::kOwn) blame.members = &runs_.nodesOfGroup(groupOf(d, record));
   return blame;
 }
 
-Suspect BlameTable::deviceOf(const Place& place) const {
+Suspect BlameTable::deviceOf(const RunTable::Place& place) const {
   if (place.device < 0 || static_cast<size_t>(place.device) >= place.record->devices.size())
     return nodeSuspect(place.record->node);
   Suspect suspect;
@@ -491,54 +329,48 @@ Suspect BlameTable::deviceOf(const Place& place) const {
   return suspect;
 }
 
-const BlameTable::Group* BlameTable::groupOf(const DeviationSummary& d, const NodeSummary& record) const {
+/// Empty where its record lacks the stage.
+std::string BlameTable::groupOf(const DeviationSummary& d, const NodeSummary& record) const {
   const StageSummary* stage = stageOf(d, record);
-  if (stage == nullptr) return nullptr;
-  const auto found = groups_.find(groupKey(*stage, record));
-  return found == groups_.end() ? nullptr : &found->second;
+  return stage == nullptr ? "" : runs_.groupOf(*stage, record);
 }
 
 Blame BlameTable::ofRank(const DeviationSummary& d, const NodeSummary& record) const {
-  const Group* group = groupOf(d, record);
+  const std::string group = groupOf(d, record);
+  const auto data = wrongData_.find(group);
   std::string source = d.source;
-  if (group == nullptr) return ofGroup(d, record);
+  if (data == wrongData_.end()) return ofGroup(d, record);
   // Who cannot tell the rank believes those of its group who can.
-  if (const auto known = group->sources.find(d.metric); source.empty() && known != group->sources.end())
+  const auto& sources = data->second.sources;
+  if (const auto known = sources.find(d.metric); source.empty() && known != sources.end())
     source = std::max_element(known->second.begin(), known->second.end(), [](const auto& a, const auto& b) {
                return a.second.size() < b.second.size();
              })->first;
   if (source.empty()) return ofGroup(d, record);
-  const Place* place = placeOf(*group, std::atoi(source.c_str()), record.node);
+  const RunTable::Place* place = runs_.placeOf(group, std::atoi(source.c_str()), record.node);
   if (place == nullptr) return ofGroup(d, record);
   const std::string& sender = place->record->node;
-  const auto senders = group->senders.find(d.metric);
+  const auto& believed = data->second.senders;
+  const auto senders = believed.find(d.metric);
   const bool ownWord = sender == record.node && !d.source.empty();
-  if (!ownWord && (senders == group->senders.end() || !senders->second.contains(sender)))
-    return ofGroup(d, record);
+  if (!ownWord && (senders == believed.end() || !senders->second.contains(sender))) return ofGroup(d, record);
   return {{deviceOf(*place)}, sender == record.node, "rank " + source};
 }
 
 Suspect BlameTable::partOf(const Mention& mention, const DeviationSummary& d,
                            const NodeSummary& record) const {
   if (mention.rank >= 0)
-    if (const Group* group = groupOf(d, record); group != nullptr)
-      if (const Place* place = placeOf(*group, mention.rank, record.node)) return deviceOf(*place);
+    if (const RunTable::Place* place = runs_.placeOf(groupOf(d, record), mention.rank, record.node))
+      return deviceOf(*place);
   Suspect suspect = nodeSuspect("");
-  const auto run = runs_.find(runKey(record));
-  if (mention.node < 0)
-    suspect.node = record.node;
-  else
-    suspect.node = nodeOf(runKey(record), mention.node);
+  const std::string run = runs_.runOf(record);
+  suspect.node = mention.node < 0 ? record.node : runs_.nodeOf(run, mention.node);
   const std::string host = expectedName(mention.host);
   // The number of one that met nobody is a guess.
-  if (suspect.node.empty() ||
-      (!host.empty() && !recorded_.contains(host) && !met_.contains({runKey(record), suspect.node})))
+  if (suspect.node.empty() || (!host.empty() && !runs_.hasRecord(host) && !runs_.hasMet(run, suspect.node)))
     suspect.node = host;
   // Hosts call themselves what they like, also by the name of another rank of the run.
-  const bool taken = mention.node >= 0 && run != runs_.end() &&
-                     std::any_of(run->second.begin(), run->second.end(), [&](const auto& one) {
-                       return one.first != mention.node && one.second == std::set{suspect.node};
-                     });
+  const bool taken = mention.node >= 0 && runs_.hasOtherNumber(run, suspect.node, mention.node);
   if (taken) suspect.node.clear();
   if (suspect.node.empty())
     suspect.what = mention.host.empty() || taken ? std::to_string(mention.node) : mention.host;
@@ -558,17 +390,17 @@ std::string BlameTable::expectedName(const std::string& host) const {
 
 std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& record) const {
   const StageSummary* stage = stageOf(d, record);
-  if (stage == nullptr || isOfOneNode(*stage, record)) return d.source;
+  if (stage == nullptr || runs_.isOfOneNode(*stage, record)) return d.source;
   // Who accuses itself is believed, whatever node 0 made of it.
   if (record.nodeRank != 0 && accuses(d.source, record.nodeRank)) return d.source;
   // Node 0 hears all of them: what it found counts, not what one node could see of it. Two that claim to be
   // it are none.
-  const bool single = !nodeOf(runKey(record), 0).empty();
-  const GroupId group(runKey(record), d.stage);
+  const bool single = !runs_.nodeOf(runs_.runOf(record), 0).empty();
+  const StageOfRun group(runs_.runOf(record), d.stage);
   const auto said = leaderSays_.find(group);
   if (!single || said == leaderSays_.end() || accusedBy(said->second.text).empty()) return d.source;
   // Nor is it heard where it names more nodes of other groups than it may.
-  const auto named = outsiders_.find(nodeOf(group.first, 0));
+  const auto named = outsiders_.find(runs_.nodeOf(group.first, 0));
   const size_t count = std::max(named == outsiders_.end() ? 0 : named->second.size(),
                                 outsidersIn(said->second.text, group).size());
   return mayNameOutsiders(count, group) ? said->second.text : d.source;
@@ -576,12 +408,15 @@ std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& r
 
 bool BlameTable::isHearsay(const Mention& mention, const std::string& source, const DeviationSummary& d,
                            const NodeSummary& record) const {
-  const auto leader = leaderSays_.find({runKey(record), d.stage});
-  if (leader == leaderSays_.end() || leader->second.text == source || mention.node < 0 ||
-      mention.node == record.nodeRank)
-    return false;
-  const auto accusers = leader->second.accusers.find(mention.node);
-  return accusers == leader->second.accusers.end() || accusers->second.size() < 2;
+  const StageOfRun stage(runs_.runOf(record), d.stage);
+  if (mention.node < 0 || runs_.nodesOf(stage.first, mention.node).contains(record.node)) return false;
+  const auto leader = leaderSays_.find(stage);
+  if (leader != leaderSays_.end() && leader->second.text == source) return false;
+  if (leader == leaderSays_.end() && runs_.nodesOf(stage.first, mention.node).empty()) return false;
+  const auto of = accusers_.find(stage);
+  if (of == accusers_.end()) return true;
+  const auto accusers = of->second.find(mention.node);
+  return accusers == of->second.end() || accusers->second.size() < 2;
 }
 
 Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) const {
@@ -600,7 +435,7 @@ Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) c
   for (const Mention& mention : accused) {
     Suspect part = partOf(mention, d, record);
     if (!mayName(part, d, record)) part = ownPart(d, record);
-    part.contested = content_.contains({runKey(record), d.stage, part.node});
+    part.contested = content_.contains({{runs_.runOf(record), d.stage}, part.node});
     blame.own = blame.own || isAbout(part, record.node);
     if (!mention.interrupted && named.insert(part.name()).second) blame.parts.push_back(std::move(part));
   }
@@ -772,16 +607,6 @@ RecordChecks checkBlame(const FleetRecords& records, const BlameTable& blame, Fl
           "write the record.";
       checks.findings.push_back(settled(std::move(finding), {n}, NodeState::kIncomplete, records, nodes));
     }
-  for (const Clash& clash : blame.clashes()) {
-    std::vector<size_t> about;
-    for (size_t n = 0; n < nodes.size(); ++n)
-      if (clash.nodes.contains(nodes[n].name)) about.push_back(n);
-    RecordFinding finding;
-    finding.kind = FindingKind::kBinding;
-    finding.text = clash.text;
-    finding.next = kRunTogether;
-    checks.findings.push_back(settled(std::move(finding), about, NodeState::kIncomplete, records, nodes));
-  }
   return checks;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares what records say of stages over several nodes: their scope, the nodes of their run, and the groups
-// that met, beside the nodes that the fleet has.
+// Compares what records say of stages over several nodes: their scope, and the groups that met, beside the
+// nodes that the fleet has.
 #include "reports/fleet/assess/cluster_stages.h"
 
 #include <fmt/format.h>
@@ -11,8 +11,6 @@
 #include <set>
 #include <utility>
 
-#include "reports/fleet/read/runs.h"
-#include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/record/findings/deviations.h"
 
@@ -31,124 +29,8 @@ std::set<uint32_t> clusterStages(const FleetRecords& records, const FleetNodes& 
   }
   std::set<uint32_t> agreed;
   for (const auto& [stage, own] : votes)
-    if (isMajority(own, withRecord)) agreed.insert(stage);
+    if (2 * own >= withRecord) agreed.insert(stage);
   return agreed;
-}
-
-namespace {
-
-/// Whether it took part in a stage over several nodes.
-bool tookPart(const NodeSummary& record, const std::set<uint32_t>& overNodes) {
-  return record.nodeCount > 1 &&
-         std::any_of(record.stages.begin(), record.stages.end(), [&](const StageSummary& stage) {
-           return overNodes.contains(stage.name) && stage.state != StageState::kElsewhere;
-         });
-}
-
-/// nodeCounts() by what `runOf` has at the index of a record, instead of by fleet id.
-std::map<std::string, int> agreedCounts(const FleetRecords& records, const FleetNodes& nodes,
-                                        const std::vector<std::string>& runOf) {
-  const std::set<uint32_t> overNodes = clusterStages(records, nodes);
-  std::map<std::string, std::map<int, size_t>> votes;
-  std::map<std::string, size_t> all;
-  for (const FleetNode& node : nodes) {
-    std::map<std::string, std::set<int>> said;  // a node may have many records of a run
-    for (const size_t i : node.records)
-      if (const NodeSummary& record = records.nodes[i]; tookPart(record, overNodes))
-        said[runOf[i]].insert(record.nodeCount);
-    for (const auto& [run, counts] : said) {
-      for (const int count : counts) ++votes[run][count];
-      ++all[run];
-    }
-  }
-  std::map<std::string, int> agreed;
-  for (const auto& [run, counts] : votes)
-    for (const auto& [count, times] : counts)
-      if (isMajority(times, all[run])) agreed[run] = count;
-  return agreed;
-}
-
-std::vector<std::string> fleetIds(const FleetRecords& records) {
-  std::vector<std::string> ids;
-  for (const NodeSummary& record : records.nodes) ids.push_back(record.fleetId);
-  return ids;
-}
-
-}  // namespace
-
-std::map<std::string, int> nodeCounts(const FleetRecords& records, const FleetNodes& nodes) {
-  return agreedCounts(records, nodes, fleetIds(records));
-}
-
-namespace {
-
-std::vector<std::string> runsOrFleets(const FleetRecords& records, const std::vector<std::string>& runs) {
-  std::vector<std::string> runOrFleet = fleetIds(records);
-  for (size_t i = 0; i < runs.size(); ++i)
-    if (!runs[i].empty()) runOrFleet[i] = runs[i];
-  return runOrFleet;
-}
-
-}  // namespace
-
-std::set<std::string> namesOf(const FleetNodes& nodes) {
-  std::set<std::string> names;
-  for (const FleetNode& node : nodes) names.insert(node.name);
-  return names;
-}
-
-RecordChecks checkNodeCounts(const FleetRecords& records, FleetNodes& nodes) {
-  const std::set<uint32_t> overNodes = clusterStages(records, nodes);
-  const std::vector<std::string> runOrFleet = runsOrFleets(records, runsOf(records, namesOf(nodes)));
-  const std::map<std::string, int> counts = agreedCounts(records, nodes, runOrFleet);
-  RecordChecks checks;
-  for (size_t n = 0; n < nodes.size(); ++n)
-    for (const size_t i : nodes[n].records) {
-      const NodeSummary& record = records.nodes[i];
-      const auto most = counts.find(runOrFleet[i]);
-      if (!tookPart(record, overNodes) || most == counts.end() || most->second == record.nodeCount) continue;
-      RecordFinding finding;
-      finding.kind = FindingKind::kBinding;
-      finding.text =
-          fmt::format("the record of {} ({}) says that its run had {} nodes, and those of most say {}",
-                      nodes[n].name, printable(record.path), record.nodeCount, most->second);
-      finding.next = kRunTogether;
-      checks.findings.push_back(settled(std::move(finding), {n}, NodeState::kIncomplete, records, nodes));
-    }
-  return checks;
-}
-
-std::vector<Clash> numberClashes(const FleetRecords& records, const FleetNodes& nodes, bool manyRuns) {
-  const std::set<uint32_t> overNodes = clusterStages(records, nodes);
-  const std::vector<std::string> runs = runsOf(records, namesOf(nodes));
-  // The nodes that claim a number, by fleet id and by run; "": one that ran with others but tells no group
-  // may be of any run.
-  std::map<std::pair<std::string, int>, std::map<std::string, std::set<std::string>>> claims;
-  for (const FleetNode& node : nodes) {
-    std::vector<size_t> told = node.records;
-    for (const size_t i : node.repeated)
-      if (!runs[i].empty()) told.push_back(i);
-    for (const size_t i : told) {
-      const NodeSummary& record = records.nodes[i];
-      if (!tookPart(record, overNodes) || (manyRuns && runs[i].empty())) continue;
-      const bool ran = std::any_of(record.stages.begin(), record.stages.end(), [](const StageSummary& stage) {
-        return stage.state == StageState::kRan && stage.groupNodes > 1;
-      });
-      claims[{record.fleetId, record.nodeRank}][!runs[i].empty() || ran ? runs[i] : "met nobody"].insert(
-          node.name);
-    }
-  }
-  std::vector<Clash> clashes;
-  for (auto& [number, byRun] : claims) {
-    const std::set<std::string> ofAnyRun = std::exchange(byRun[""], {});
-    if (byRun.size() > 1) byRun.erase("");
-    for (auto& [run, who] : byRun) {
-      who.insert(ofAnyRun.begin(), ofAnyRun.end());
-      if (who.size() > 1)
-        clashes.push_back({who, fmt::format("each say that they were node {} of the run", number.second)});
-    }
-  }
-  return clashes;
 }
 
 namespace {

@@ -143,6 +143,7 @@ Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const std::vector
     suspect.byPeers = suspect.byPeers || (part.byPeers && !part.byBoth);
     if (worst == nullptr || part.grade < worst->grade) worst = &part;
     suspect.failed = suspect.failed || part.failed;
+    suspect.unmeasured = suspect.unmeasured || part.unmeasured;
     suspect.grade = std::min(suspect.grade, part.grade);
   }
   if (suspect.failed) suspect.byPeers = false;
@@ -239,10 +240,11 @@ std::vector<Suspect> foldSlowNodes(std::vector<Suspect> suspects, const FleetNod
         const bool isLink = parts == &slow.links;
         if (folded[i] || whole.contested || !belongs(suspects[i])) continue;
         // A link that failed rejects neither end, also where one is slow within its limits.
-        if (isLink && suspects[i].failed && !whole.failed) continue;
+        if (isLink && (suspects[i].failed || suspects[i].unmeasured) && !whole.failed) continue;
         if (isLink) whole.confirmedEnds.merge(confirmedEnds(suspects[i]));
         addBeneath(whole, lineOf(suspects[i]));
         whole.failed = whole.failed || suspects[i].failed;
+        whole.unmeasured = whole.unmeasured || suspects[i].unmeasured;
         whole.located = whole.located || suspects[i].located;
         whole.grade = std::min(whole.grade, suspects[i].grade);
         folded[i] = true;

@@ -13,6 +13,7 @@
 
 #include "kernels/checks/largest.h"
 #include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/assess/findings.h"
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/render/fleet_terminal.h"
 #include "tests/reports/fleet/fleet_folder.h"
@@ -914,6 +915,144 @@ TEST(Blame, AGroupThatOneRecordInventsReachesNoRunThatLacksNobody) {
   }
 }
 
+/// Who tells of the group otherwise than the others is in it all the same.
+TEST(Blame, WhoTellsOfAStageOrItsGroupOtherwiseEscapesNothing) {
+  struct Lie {
+    const char* what;
+    void (*tell)(Record& record, StageRecord& stage);
+  };
+  const Lie lies[] = {
+      {"fewer ranks", [](Record&, StageRecord& stage) { stage.group["world_size"] = 1; }},
+      {"a stage of its own", [](Record&, StageRecord& stage) { stage.scope = Scope::kNode; }},
+      {"fewer nodes in the group", [](Record&, StageRecord& stage) { stage.group["nodes"] = 5; }},
+      {"a group of its own", [](Record&, StageRecord& stage) { stage.group["nodes"] = 1; }},
+      {"a run of its own",
+       [](Record& record, StageRecord&) {
+         record.nodeCount = 1;
+         record.nodeRank = 0;
+       }},
+      {"a run of its own, whole",
+       [](Record& record, StageRecord& stage) {
+         record.nodeCount = 1;
+         record.nodeRank = 0;
+         stage.group["nodes"] = 1;
+         stage.group.erase("id");
+       }},
+      {"no group", [](Record&, StageRecord& stage) { stage.group.erase("id"); }},
+  };
+  for (const Lie& lie : lies)
+    for (const bool pairs : {false, true})
+      for (const int nodes : {2, 6}) {
+        SCOPED_TRACE(fmt::format("{}, {} of {} nodes", lie.what, pairs ? "pairs" : "wrong data", nodes));
+        const int liar = nodes - 1;
+        GroupFleet made(3, nodes);
+        for (int node = 0; node < nodes; ++node) made.stage(node).group["id"] = "first";
+        for (int node = 0; node < liar && node < 3; ++node)
+          if (pairs)
+            made.reportsPair(node, std::to_string(liar));
+          else
+            made.findsWrongDataOf(node, liar * made.ranks());
+        lie.tell(made.record(liar), made.stage(liar));
+        settle(made.record(liar));
+        const Fleet fleet = made.assess(false);
+        EXPECT_NE(nodeOf(fleet, GroupFleet::nameOf(liar)).state, NodeState::kAccepted);
+        EXPECT_FALSE(fleet.findings.empty());
+        for (int node = 0; node < liar; ++node)
+          EXPECT_NE(nodeOf(fleet, GroupFleet::nameOf(node)).state, NodeState::kRejected)
+              << nodeOf(fleet, GroupFleet::nameOf(node)).reason;
+        for (int node = 1; node < liar; ++node) {
+          const auto& honest = nodeOf(fleet, GroupFleet::nameOf(node));
+          EXPECT_NE(honest.state, NodeState::kIncomplete) << honest.reason;
+        }
+      }
+}
+
+/// A text or a label: neither counts as node 0's where another one is node 0 as well.
+TEST(Blame, WhoClaimsToBeNodeZeroSpeaksForNobody) {
+  for (const bool text : {false, true})
+    for (const bool manyRuns : {false, true}) {
+      GroupFleet made(3, 6);
+      for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
+      made.record(5).nodeRank = 0;
+      if (text) {
+        made.loses(5, "node 1 (n1), node 2 (n2), node 3 (n3), node 4 (n4) were lost");
+        made.stage(5).verdicts.front().outcome = Outcome::kError;
+        made.end(5, Acceptance::kIncomplete, 3);
+      } else {
+        for (const char* node : {"n1", "n2", "n3", "n4"})
+          made.reports(5, std::string("node ") + node, "node");
+      }
+      const Fleet fleet = made.assess(manyRuns);
+      for (const char* node : {"n1", "n2", "n3", "n4"})
+        EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+      EXPECT_NE(nodeOf(fleet, "n5").state, NodeState::kAccepted);
+    }
+}
+
+/// What one says of node 0, or of itself, is believed of that node alone.
+TEST(Blame, WhoCorrectsNodeZeroNamesNobodyElse) {
+  const std::string all = "node 0 (n0), node 1 (n1), node 2 (n2), node 3 (n3) were lost";
+  for (const bool lost : {false, true}) {
+    GroupFleet made(3, 6);
+    made.endBy("");
+    if (lost)
+      made.loses(0, GroupFleet::nodeText(0) +
+                        " lost every other node: its own link is at fault, or the network as a whole");
+    else
+      made.loses(0, "1 of 6 nodes did not arrive: node 5 (n5); look at its run, or start it");
+    for (int node = 1; node < 5; ++node) {
+      made.loses(node, made.stage(0).group["culprit"]);
+      made.record(node).resumed = 1;
+    }
+    made.record(0).resumed = 1;
+    made.loses(5, lost ? all + ", node 5 (n5) was stopped" : all);
+    const Fleet fleet = made.assess();
+    for (const char* node : {"n1", "n2", "n3", "n4"})
+      EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAffected) << nodeOf(fleet, node).reason;
+  }
+}
+
+/// A node that is slow as a whole, though within its limits, keeps what else is said of it.
+TEST(Blame, AnOutlierHidesNothingThatWasReported) {
+  fleet::FleetNodes nodes(1);
+  nodes[0].name = "n5";
+  nodes[0].devices = 8;
+  fleet::Suspect whole;
+  whole.kind = SuspectKind::kNode;
+  whole.node = "n5";
+  whole.byPeers = true;
+  whole.grade = FindingClass::kOutlier;
+  whole.stages = {kStage};
+  fleet::Suspect rail = whole;
+  rail.kind = SuspectKind::kRail;
+  rail.byPeers = false;
+  rail.grade = FindingClass::kLimit;
+  rail.contested = rail.unmeasured = true;
+  std::vector<fleet::Suspect> beside = {whole, rail}, alone;
+  for (const char* port : {"rail 0", "rail 1", "rail 2", "rail 3", "rail 4"}) {
+    alone.push_back(rail);
+    alone.back().what = port;
+  }
+  for (std::vector<fleet::Suspect>* all : {&beside, &alone}) {
+    *all = fleet::foldSlowNodes(std::move(*all), nodes);
+    ASSERT_EQ(all->size(), 1u);
+    EXPECT_TRUE(all->front().unmeasured);
+  }
+}
+
+TEST(Blame, OneNodesWordIsHearsayWithoutNodeZeroToo) {
+  GroupFleet made(3, 6);
+  made.leaveOut(0);
+  made.loses(5, "node 1 (n1), node 2 (n2), node 3 (n3), node 4 (n4) were lost");
+  made.stage(5).verdicts.front().outcome = Outcome::kError;
+  made.end(5, Acceptance::kIncomplete, 3);
+  const Fleet fleet = made.assess();
+  for (const char* node : {"n1", "n2", "n3", "n4"}) {
+    EXPECT_NE(nodeOf(fleet, node).state, NodeState::kIncomplete) << nodeOf(fleet, node).reason;
+    EXPECT_FALSE(nodeOf(fleet, node).suspect) << node;
+  }
+}
+
 TEST(Blame, TwoThatClaimANumberOfOneRunAreIncompleteAmongManyRunsToo) {
   GroupFleet made(3, 6);
   for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
@@ -1512,6 +1651,7 @@ TEST(Blame, ANodesOwnStageBlamesNobodyElse) {
     const int forger = made.below(made.nodes());
     const int other = (forger + 1 + made.below(made.nodes() - 1)) % made.nodes();
     StageRecord& stage = made.record(forger).stages[static_cast<size_t>(made.below(2))];
+    const Scope written = stage.scope;
     stage.scope = made.below(2) == 0 ? Scope::kNode : Scope::kDevice;
     const auto verdict = std::find_if(stage.verdicts.begin(), stage.verdicts.end(),
                                       [](const Verdict& v) { return v.outcome == Outcome::kPass; });
@@ -1528,13 +1668,15 @@ TEST(Blame, ANodesOwnStageBlamesNobodyElse) {
         EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(node)).state, NodeState::kAccepted) << node;
         EXPECT_FALSE(nodeOf(fleet, GroupFleet::nameOf(node)).suspect) << node;
       }
-    ASSERT_EQ(fleet.findings.size(), blame.names ? 1u : 0u);
+    // The others say that the stage was one of all nodes, or of single devices.
+    ASSERT_EQ(fleet.findings.size(), (stage.scope == written ? 0u : 1u) + (blame.names ? 1u : 0u));
     if (!blame.names) continue;
-    EXPECT_STREQ(findingKindName(fleet.findings[0].kind), "binding");
-    EXPECT_THAT(fleet.findings[0].nodes, ::testing::ElementsAre(GroupFleet::nameOf(forger)));
+    EXPECT_STREQ(findingKindName(fleet.findings.back().kind), "binding");
+    EXPECT_THAT(fleet.findings.back().nodes, ::testing::ElementsAre(GroupFleet::nameOf(forger)));
     // Of a link it may be the end that is named first.
-    EXPECT_THAT(fleet.findings[0].text, ::testing::AnyOf(HasSubstr("a fault of " + GroupFleet::nameOf(other)),
-                                                         HasSubstr("a fault of n0 ")));
+    EXPECT_THAT(
+        fleet.findings.back().text,
+        ::testing::AnyOf(HasSubstr("a fault of " + GroupFleet::nameOf(other)), HasSubstr("a fault of n0 ")));
   }
 }
 

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+// See run_table.h.
+#include "reports/fleet/assess/run_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "reports/fleet/assess/cluster_stages.h"
+#include "reports/fleet/read/runs.h"
+#include "runner/core/majority.h"
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+/// What to do about records that cannot all be of one run.
+constexpr const char* kRunTogether =
+    "Run the plan on all nodes together once more, and check who could write the records.";
+
+std::set<std::string> namesOf(const FleetNodes& nodes) {
+  std::set<std::string> names;
+  for (const FleetNode& node : nodes) names.insert(node.name);
+  return names;
+}
+
+}  // namespace
+
+RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool manyRuns)
+    : records_(records), manyRuns_(manyRuns), clusterStages_(clusterStages(records, nodes)) {
+  const std::set<std::string> expected = namesOf(nodes);
+  runs_ = runsOf(records, expected);
+  for (const FleetNode& node : nodes)
+    for (const auto* list : {&node.records, &node.repeated})
+      for (const size_t i : *list)
+        if (!runs_[i].empty()) nodesOfRuns_[runs_[i]].insert(node.name);
+  if (!manyRuns) {
+    std::vector<std::string> fleets;
+    for (const NodeSummary& record : records.nodes) fleets.push_back(record.fleetId);
+    fleetCounts_ = agreedCounts(nodes, fleets);
+  }
+  for (const FleetNode& node : nodes)
+    for (const size_t i : node.records) entries_.push_back({&records.nodes[i], false});
+  // In another run it was another rank: those whom it met there speak of that one.
+  for (const FleetNode& node : nodes)
+    for (const size_t i : node.repeated)
+      if (!runs_[i].empty() && std::none_of(node.records.begin(), node.records.end(),
+                                            [&](size_t kept) { return runs_[kept] == runs_[i]; }))
+        entries_.push_back({&records.nodes[i], true});
+  for (const Entry& entry : entries_) {
+    const std::string run = runOf(*entry.record);
+    for (const StageSummary& stage : entry.record->stages)
+      if (isOverNodes(stage)) {
+        int& size = groupSizes_[{run, stage.name}][entry.record->node];
+        size = std::max(size, stage.groupNodes);
+      }
+  }
+  for (const Entry& entry : entries_) add(*entry.record);
+  std::vector<Clash> clashes = numberClashes(nodes);
+  std::vector<Clash> ofRanks = rankClashes();
+  std::move(ofRanks.begin(), ofRanks.end(), std::back_inserter(clashes));
+  settle(std::move(clashes));
+  findLoners(expected);
+  findOdd();
+  for (const auto& [run, numbers] : numbers_)
+    for (const auto& [number, who] : numbers)
+      if (who.size() == 1) soleNumbers_[run][*who.begin()].insert(number);
+}
+
+size_t RunTable::indexOf(const NodeSummary& record) const {
+  return static_cast<size_t>(&record - records_.nodes.data());
+}
+
+/// Where no groups are told, who says that its run had another number of nodes than most say stays in their
+/// run: it would escape what they say of it.
+std::string RunTable::runOf(const NodeSummary& record) const {
+  const std::string& run = runs_.at(indexOf(record));
+  if (!run.empty()) return run;
+  const auto most = fleetCounts_.find(record.fleetId);
+  return fmt::format("{}\n{}", record.fleetId,
+                     most == fleetCounts_.end() || record.nodeCount <= 1 ? record.nodeCount : most->second);
+}
+
+const std::string& RunTable::groupId(const StageSummary& stage) const {
+  return records_.names->texts[stage.groupId];
+}
+
+bool RunTable::isAlone(const NodeSummary& record) const {
+  const auto run = nodesOfRuns_.find(runs_.at(indexOf(record)));
+  return record.nodeCount <= 1 && (run == nodesOfRuns_.end() || run->second.size() == 1);
+}
+
+/// By the word of most: a record that alone calls it a stage of one node would escape what others say of it.
+bool RunTable::isOverNodes(const StageSummary& stage) const {
+  return clusterStages_.contains(stage.name) && stage.state != StageState::kElsewhere;
+}
+
+bool RunTable::isOfOneNode(const StageSummary& stage, const NodeSummary& record) const {
+  if (!clusterStages_.contains(stage.name) || isAlone(record)) return true;
+  const auto sizes = groupSizes_.find({runOf(record), stage.name});
+  if (sizes == groupSizes_.end()) return stage.groupNodes == 1;
+  size_t told = 0, ones = 0;
+  for (const auto& [node, size] : sizes->second) {
+    told += size > 0 ? 1 : 0;
+    ones += size == 1 ? 1 : 0;
+  }
+  return isMajority(ones, told);
+}
+
+/// Not by the size of the group that the record gives: who tells another one was there all the same.
+std::string RunTable::groupOf(const StageSummary& stage, const NodeSummary& record) const {
+  const bool formed = stage.state == StageState::kRan || stage.worldSize > 0;
+  return fmt::format("{}\n{}\n{}\n{}", records_.names->texts[stage.name], runOf(record), formed,
+                     isOfOneNode(stage, record) ? record.path : "");
+}
+
+const std::set<std::string>& RunTable::nodesOfGroup(const std::string& group) const {
+  static const std::set<std::string> kNobody;
+  const auto at = groups_.find(group);
+  return at == groups_.end() ? kNobody : at->second.nodes;
+}
+
+const RunTable::Place* RunTable::placeOf(const std::string& group, int rank,
+                                         const std::string& speaker) const {
+  const auto known = groups_.find(group);
+  if (known == groups_.end()) return nullptr;
+  const auto at = known->second.ranks.find(rank);
+  if (at == known->second.ranks.end()) return nullptr;
+  const std::vector<Place>& claims = at->second;
+  if (claims.size() == 1) return &claims.front();
+  const auto own = std::find_if(claims.begin(), claims.end(),
+                                [&](const Place& claim) { return claim.record->node == speaker; });
+  return own == claims.end() ? nullptr : &*own;
+}
+
+const std::set<std::string>& RunTable::nodesOf(const std::string& run, int number) const {
+  static const std::set<std::string> kNobody;
+  const auto numbers = numbers_.find(run);
+  if (numbers == numbers_.end()) return kNobody;
+  const auto at = numbers->second.find(number);
+  return at == numbers->second.end() ? kNobody : at->second;
+}
+
+std::string RunTable::nodeOf(const std::string& run, int number) const {
+  const std::set<std::string>& nodes = nodesOf(run, number);
+  return nodes.size() == 1 ? *nodes.begin() : "";
+}
+
+bool RunTable::hasOtherNumber(const std::string& run, const std::string& node, int number) const {
+  const auto numbers = soleNumbers_.find(run);
+  if (numbers == soleNumbers_.end()) return false;
+  const auto own = numbers->second.find(node);
+  return own != numbers->second.end() && own->second.size() > (own->second.contains(number) ? 1U : 0U);
+}
+
+bool RunTable::leads(const NodeSummary& record) const {
+  return record.nodeRank == 0 && nodeOf(runOf(record), 0) == record.node;
+}
+
+bool RunTable::hasMet(const std::string& run, const std::string& node) const {
+  return met_.contains({run, node});
+}
+
+const std::map<std::string, int>& RunTable::membersOf(const StageOfRun& stage) const {
+  static const std::map<std::string, int> kNobody;
+  const auto at = members_.find(stage);
+  return at == members_.end() ? kNobody : at->second;
+}
+
+int RunTable::sizeOf(const StageOfRun& stage) const {
+  const std::map<std::string, int>& members = membersOf(stage);
+  std::map<int, size_t> votes;
+  for (const auto& [node, size] : members) ++votes[size];
+  for (const auto& [size, count] : votes)
+    if (isMajority(count, members.size())) return size;
+  return votes.empty() ? 0 : votes.begin()->first;
+}
+
+bool RunTable::tookPart(const NodeSummary& record) const {
+  return !isAlone(record) && std::any_of(record.stages.begin(), record.stages.end(),
+                                         [&](const StageSummary& stage) { return isOverNodes(stage); });
+}
+
+std::map<std::string, int> RunTable::agreedCounts(const FleetNodes& nodes,
+                                                  const std::vector<std::string>& runs) const {
+  std::map<std::string, std::map<int, size_t>> votes;
+  std::map<std::string, size_t> all;
+  for (const FleetNode& node : nodes) {
+    std::map<std::string, std::set<int>> said;  // a node may have many records of a run
+    for (const size_t i : node.records)
+      if (const NodeSummary& record = records_.nodes[i]; record.nodeCount > 1 && tookPart(record))
+        said[runs[i]].insert(record.nodeCount);
+    for (const auto& [run, counts] : said) {
+      for (const int count : counts) ++votes[run][count];
+      ++all[run];
+    }
+  }
+  std::map<std::string, int> agreed;
+  for (const auto& [run, counts] : votes)
+    for (const auto& [count, times] : counts)
+      if (isMajority(times, all[run])) agreed[run] = count;
+  return agreed;
+}
+
+void RunTable::add(const NodeSummary& record) {
+  recorded_.insert(record.node);
+  const std::string run = runOf(record);
+  const bool told = !runs_.at(indexOf(record)).empty();
+  for (const StageSummary& stage : record.stages) {
+    if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere) continue;
+    Group& group = groups_[groupOf(stage, record)];
+    group.nodes.insert(record.node);
+    const bool met = told || (!manyRuns_ && stage.state == StageState::kRan);
+    for (const auto& [rank, device] : stage.ranks) {
+      std::vector<Place>& claims = group.ranks[rank];
+      const bool known = std::any_of(claims.begin(), claims.end(),
+                                     [&](const Place& claim) { return claim.record->node == record.node; });
+      if (!known) claims.push_back({&record, device, met});
+    }
+    if (isOfOneNode(stage, record)) continue;
+    if (stage.groupNodes > 1) met_.emplace(run, record.node);
+    members_[{run, stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
+    numbers_[run][record.nodeRank].insert(record.node);
+  }
+}
+
+/// A record that ran with others and tells no group may be of any run.
+std::vector<Clash> RunTable::numberClashes(const FleetNodes& nodes) const {
+  // The nodes that claim a number, by fleet id and by run; "": of any run.
+  std::map<std::pair<std::string, int>, std::map<std::string, std::set<std::string>>> claims;
+  for (const FleetNode& node : nodes) {
+    std::vector<size_t> told = node.records;
+    for (const size_t i : node.repeated)
+      if (!runs_[i].empty()) told.push_back(i);
+    for (const size_t i : told) {
+      const NodeSummary& record = records_.nodes[i];
+      if (!tookPart(record) || (manyRuns_ && runs_[i].empty())) continue;
+      const bool ran = std::any_of(record.stages.begin(), record.stages.end(), [](const StageSummary& stage) {
+        return stage.state == StageState::kRan && stage.groupNodes > 1;
+      });
+      claims[{record.fleetId, record.nodeRank}][!runs_[i].empty() || ran ? runs_[i] : "met nobody"].insert(
+          node.name);
+    }
+  }
+  std::vector<Clash> clashes;
+  for (auto& [number, byRun] : claims) {
+    const std::set<std::string> ofAnyRun = std::exchange(byRun[""], {});
+    if (byRun.size() > 1) byRun.erase("");
+    for (auto& [run, who] : byRun) {
+      who.insert(ofAnyRun.begin(), ofAnyRun.end());
+      if (who.size() > 1)
+        clashes.push_back({who, fmt::format("each say that they were node {} of the run", number.second)});
+    }
+  }
+  return clashes;
+}
+
+std::vector<Clash> RunTable::rankClashes() const {
+  std::set<std::pair<std::set<std::string>, std::string>> found;
+  for (const auto& [key, group] : groups_)
+    for (const auto& [rank, claims] : group.ranks)
+      for (const Place& one : claims)
+        for (const Place& other : claims)
+          if (one.met && other.met && one.record->node < other.record->node &&
+              one.record->nodeRank != other.record->nodeRank)
+            found.insert({{one.record->node, other.record->node}, key.substr(0, key.find('\n'))});
+  std::vector<Clash> clashes;
+  for (const auto& [who, stage] : found)
+    clashes.push_back(
+        {who, fmt::format("each say that ranks of stage {} were their own", printable(stage, 200))});
+  return clashes;
+}
+
+void RunTable::settle(std::vector<Clash> clashes) {
+  std::map<std::string, std::set<std::string>> others;  // by node, those that claim what it claims
+  for (const Clash& clash : clashes)
+    for (const std::string& node : clash.nodes)
+      for (const std::string& other : clash.nodes) {
+        std::set<std::string>& known = others[node];
+        if (known.size() == kMostNamed) break;
+        if (node != other) known.insert(other);
+      }
+  const auto claimsSeveral = [&](const std::string& node) {
+    const auto at = others.find(node);
+    return at != others.end() && at->second.size() > 1;
+  };
+  for (const auto& [node, whose] : others)
+    if (whose.size() > 1)
+      clashes_.push_back({{node},
+                          fmt::format("{} says that numbers or ranks of {} in the run were its own", node,
+                                      shortNames({whose.begin(), whose.end()}))});
+  for (Clash& clash : clashes) {
+    std::erase_if(clash.nodes, claimsSeveral);
+    if (clash.nodes.size() < 2) continue;
+    clash.text = shortNames({clash.nodes.begin(), clash.nodes.end()}) + " " + clash.text;
+    clashes_.push_back(std::move(clash));
+  }
+  for (auto& [key, group] : groups_)
+    for (auto& [rank, claims] : group.ranks)
+      if (claims.size() > 1)
+        std::erase_if(claims, [&](const Place& claim) { return claimsSeveral(claim.record->node); });
+  for (auto& [run, numbers] : numbers_)
+    for (auto& [number, who] : numbers)
+      if (who.size() > 1) std::erase_if(who, claimsSeveral);
+}
+
+void RunTable::findLoners(const std::set<std::string>& expected) {
+  std::set<std::string> told, metByStrangers;  // runs
+  for (const Entry& entry : entries_)
+    if (const std::string& run = runs_[indexOf(*entry.record)]; !run.empty()) told.insert(run);
+  for (size_t i = 0; i < records_.nodes.size(); ++i)
+    if (!runs_[i].empty() && !expected.contains(records_.nodes[i].node)) metByStrangers.insert(runs_[i]);
+  const auto lacks = [&](const auto& entry) {
+    return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
+  };
+  std::map<uint32_t, std::string> lacking,
+      lackingAny;  // by stage, a run of several that lacks nodes, and any
+  for (const auto& entry : members_) {
+    std::vector<std::string> names;
+    for (const auto& [node, size] : entry.second) names.push_back(node);
+    if (!lacks(entry)) continue;
+    lackingAny.emplace(entry.first.second, shortNames(names));
+    if (names.size() > 1) lacking.emplace(entry.first.second, shortNames(names));
+  }
+  std::set<std::string> named;
+  for (const Entry& entry : entries_) {
+    if (entry.repeated || !isAlone(*entry.record)) continue;
+    for (const StageSummary& stage : entry.record->stages) {
+      const auto met = lackingAny.find(stage.name);
+      if (met == lackingAny.end() || stage.state != StageState::kRan ||
+          !named.insert(entry.record->node).second)
+        continue;
+      clashes_.push_back(
+          {{entry.record->node},
+           fmt::format("{} says that it ran stage {} alone, and the run of {} lacks a node",
+                       entry.record->node, printable(records_.names->texts[stage.name], 200), met->second)});
+    }
+  }
+  for (const auto& entry : members_) {
+    const auto& [group, members] = entry;
+    const auto met = lacking.find(group.second);
+    if (members.size() != 1 || !lacks(entry) || met == lacking.end() || !told.contains(group.first) ||
+        metByStrangers.contains(group.first))
+      continue;
+    const auto& [node, size] = *members.begin();
+    if (named.insert(node).second)
+      clashes_.push_back(
+          {{node},
+           fmt::format("{} says that it met a group of {} nodes in stage {}, of which nobody else has a "
+                       "record, and that of {} lacks a node",
+                       node, size, printable(records_.names->texts[group.second], 200), met->second)});
+  }
+}
+
+namespace {
+
+/// What one asks of several nodes, and what each answers.
+struct Question {
+  std::string about;                                       ///< "stage ring of all nodes"
+  std::map<std::string, std::set<std::string>> answers{};  ///< who gives them
+};
+
+/// Who answers otherwise than most; where most do not agree, all.
+std::vector<Clash> oddAnswers(const Question& question) {
+  std::set<std::string> all;
+  for (const auto& [answer, who] : question.answers) all.insert(who.begin(), who.end());
+  const auto most = std::find_if(question.answers.begin(), question.answers.end(), [&](const auto& answer) {
+    return isMajority(answer.second.size(), all.size());
+  });
+  std::vector<Clash> odd;
+  std::vector<std::string> said;
+  for (const auto& [answer, who] : question.answers) {
+    const std::string names = shortNames({who.begin(), who.end()});
+    said.push_back(fmt::format("{} by {}", answer, names));
+    if (most != question.answers.end() && answer != most->first)
+      odd.push_back({who, fmt::format("{} is {} in the record of {}, and {} in most others", question.about,
+                                      answer, names, most->first)});
+  }
+  if (odd.empty() && said.size() > 1)
+    odd.push_back({all, fmt::format("nodes do not agree on {}: {}", question.about, join(said, ", "))});
+  return odd;
+}
+
+}  // namespace
+
+/// They would escape what the others say of them, or the others would seem to speak of somebody else.
+void RunTable::findOdd() {
+  std::map<std::pair<std::string, uint32_t>, Question> questions;
+  const auto ask = [&](const std::string& what, const std::string& among, const NodeSummary& record,
+                       const StageSummary& stage, const std::string& answer) {
+    Question& question = questions[{what + "\n" + among, stage.name}];
+    question.about = fmt::format("{} of stage {}", what, printable(records_.names->texts[stage.name], 200));
+    question.answers[answer].insert(record.node);
+  };
+  for (const Entry& entry : entries_) {
+    const NodeSummary& record = *entry.record;
+    for (const StageSummary& stage : record.stages) {
+      if (!entry.repeated) ask("the scope", "", record, stage, std::string(nameOf(stage.scope)));
+      if (!isOverNodes(stage) || isAlone(record)) continue;
+      const std::string& id = groupId(stage);
+      if (stage.state == StageState::kRan)
+        ask("the group", "", record, stage, id.empty() ? "not told" : "told");
+      if (stage.groupNodes > 0 && (stage.state == StageState::kRan || stage.state == StageState::kIdle))
+        ask("the number of nodes in the group", runOf(record), record, stage,
+            std::to_string(stage.groupNodes));
+      if (stage.state == StageState::kRan && !id.empty())
+        ask("the number of ranks in the group", id, record, stage, std::to_string(stage.worldSize));
+    }
+  }
+  for (const auto& [key, question] : questions)
+    for (Clash& clash : oddAnswers(question)) clashes_.push_back(std::move(clash));
+}
+
+RecordChecks RunTable::check(FleetNodes& nodes) const {
+  RecordChecks checks;
+  const auto add = [&](RecordFinding finding, const std::vector<size_t>& about) {
+    finding.kind = FindingKind::kBinding;
+    finding.next = kRunTogether;
+    checks.findings.push_back(settled(std::move(finding), about, NodeState::kIncomplete, records_, nodes));
+  };
+  std::vector<std::string> runs = runs_;
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (runs[i].empty()) runs[i] = records_.nodes[i].fleetId;
+  const std::map<std::string, int> counts =
+      manyRuns_ ? std::map<std::string, int>() : agreedCounts(nodes, runs);
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for (const size_t i : nodes[n].records) {
+      const NodeSummary& record = records_.nodes[i];
+      const auto most = counts.find(runs[i]);
+      if (most == counts.end() || most->second == record.nodeCount || !tookPart(record)) continue;
+      RecordFinding finding;
+      finding.text =
+          fmt::format("the record of {} ({}) says that its run had {} nodes, and those of most say {}",
+                      nodes[n].name, printable(record.path), record.nodeCount, most->second);
+      add(std::move(finding), {n});
+    }
+  for (const Clash& clash : clashes_) {
+    std::vector<size_t> about;
+    for (size_t n = 0; n < nodes.size(); ++n)
+      if (clash.nodes.contains(nodes[n].name)) about.push_back(n);
+    RecordFinding finding;
+    finding.text = clash.text;
+    add(std::move(finding), about);
+  }
+  return checks;
+}
+
+}  // namespace muster::fleet
