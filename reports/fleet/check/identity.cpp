@@ -205,6 +205,15 @@ class IdentityCheck {
   }
 
   void report(const std::vector<Holder>& holders, const std::string& text, const char* next) {
+    // Any record can name another node's identity, and be written in its name: what two of them share says
+    // that one is wrong, not which.
+    const bool own = std::all_of(holders.begin(), holders.end(),
+                                 [&](const Holder& h) { return h.record == holders[0].record; });
+    report(holders, text, next, own ? NodeState::kRejected : NodeState::kIncomplete);
+  }
+
+  void report(const std::vector<Holder>& holders, const std::string& text, const char* next,
+              NodeState state) {
     RecordFinding finding;
     finding.text = text;
     finding.next = next;
@@ -216,13 +225,8 @@ class IdentityCheck {
         finding.nodes.push_back(owners_[holder.owner]);
       if (finding.records.size() < kMostNamed) finding.records.push_back(record(holder.record).path);
     }
-    // Any record can name another node's identity, and be written in its name: what two of them share says
-    // that one is wrong, not which.
-    const bool own = std::all_of(holders.begin(), holders.end(),
-                                 [&](const Holder& h) { return h.record == holders[0].record; });
-    checks_.findings.push_back(settled(std::move(finding), {nodes.begin(), nodes.end()},
-                                       own ? NodeState::kRejected : NodeState::kIncomplete, records_,
-                                       nodes_));
+    checks_.findings.push_back(
+        settled(std::move(finding), {nodes.begin(), nodes.end()}, state, records_, nodes_));
   }
 
   /// One part twice in one record, and records of one node that are of different machines.
@@ -305,6 +309,61 @@ class IdentityCheck {
       }
   }
 
+  /// What several nodes say is theirs, and those.
+  using Shared = std::pair<std::string, std::vector<Holder>>;
+
+  /// Who shares with several nodes what these do not share with each other is no machine under many names,
+  /// and they are none: it alone is in question.
+  void setAside(std::vector<Shared>& all) {
+    std::map<size_t, std::vector<const Shared*>> byOwner;
+    for (const Shared& shared : all)
+      if (shared.second.size() > 1)
+        for (const Holder& holder : shared.second) byOwner[holder.owner].push_back(&shared);
+    std::set<size_t> odd;
+    for (const auto& [owner, shares] : byOwner) {
+      const std::set<size_t> others = partnersApart(owner, shares);
+      if (others.size() < 2) continue;
+      odd.insert(owner);
+      std::vector<Holder> own;
+      for (const Shared* shared : shares)
+        for (const Holder& holder : shared->second)
+          if (holder.owner == owner && own.empty()) own.push_back(holder);
+      if (!concerns(own)) continue;
+      std::vector<std::string> names;
+      for (const size_t other : others) names.push_back(owners_[other]);
+      report(own,
+             fmt::format("{} ({}) says that hardware of {} is its own: {}{}", owners_[owner],
+                         printable(record(own[0].record).path, 200), shortNames(names), shares[0]->first,
+                         shares.size() > 1 ? fmt::format(" and {} more", shares.size() - 1) : ""),
+             kRunAgain, NodeState::kIncomplete);
+    }
+    for (Shared& shared : all)
+      std::erase_if(shared.second, [&](const Holder& holder) { return odd.contains(holder.owner); });
+  }
+
+  /// Of the nodes that share something with `owner` one of each set that is connected by that.
+  [[nodiscard]] static std::set<size_t> partnersApart(size_t owner,
+                                                      const std::vector<const Shared*>& shares) {
+    std::map<size_t, size_t> firsts;
+    const auto first = [&](size_t node) {
+      while (firsts.try_emplace(node, node).first->second != node) node = firsts[node];
+      return node;
+    };
+    for (const Shared* shared : shares) {
+      if (shared->second.size() > kMostPartners) return {};  // many have it: an image, not one node's claim
+      size_t before = owner;
+      for (const Holder& holder : shared->second) {
+        if (holder.owner == owner) continue;
+        const size_t now = first(holder.owner);
+        if (before != owner) firsts[now] = first(before);
+        before = holder.owner;
+      }
+    }
+    std::set<size_t> apart;
+    for (const auto& [node, parent] : firsts) apart.insert(first(node));
+    return apart;
+  }
+
   /// Parts, boots and machines that two names share.
   void checkMachines() {
     Groups groups(owners_.size());
@@ -313,23 +372,20 @@ class IdentityCheck {
     for (size_t i = 0; i < records_.nodes.size(); ++i)
       if (counted_[i] || isOfRun(record(i))) looked.push_back(i);
     for (const size_t i : looked) addKeys(i, keys);
-    for (const Key* key : ordered(keys)) {
-      const auto each = oneEach(key->holders);
-      for (size_t k = 1; k < each.size(); ++k) groups.unite(each[0].owner, each[k].owner);
-    }
-    std::vector<std::pair<std::string, std::vector<Holder>>> frames;
-    if (!run_.simulated) frames = sharedFrames(looked);
-    for (const auto& [text, holders] : frames)
+    std::vector<Shared> all;
+    for (const Key* key : ordered(keys)) all.push_back({key->text, oneEach(key->holders)});
+    if (!run_.simulated)
+      for (Shared& shared : sharedFrames(looked)) all.push_back(std::move(shared));
+    if (!options_.sameMachine) setAside(all);
+    for (const auto& [text, holders] : all)
       for (size_t k = 1; k < holders.size(); ++k) groups.unite(holders[0].owner, holders[k].owner);
     std::map<size_t, std::pair<std::vector<std::string>, std::vector<Holder>>> found;
-    const auto add = [&](const std::string& text, const std::vector<Holder>& each) {
-      if (each.size() < 2) return;
+    for (const auto& [text, each] : all) {
+      if (each.size() < 2) continue;
       auto& [texts, holders] = found[groups.find(each[0].owner)];
       texts.push_back(text);
       holders.insert(holders.end(), each.begin(), each.end());
-    };
-    for (const Key* key : ordered(keys)) add(key->text, oneEach(key->holders));
-    for (const auto& [text, holders] : frames) add(text, holders);
+    }
     for (const auto& [group, shared] : found) tell(shared.first, shared.second);
     if (!run_.simulated) noteImages(looked, groups);
   }
@@ -349,8 +405,7 @@ class IdentityCheck {
   }
 
   /// By what two nodes share a frame: boards, products and controllers.
-  [[nodiscard]] std::vector<std::pair<std::string, std::vector<Holder>>> sharedFrames(
-      const std::vector<size_t>& looked) const {
+  [[nodiscard]] std::vector<Shared> sharedFrames(const std::vector<size_t>& looked) const {
     std::map<std::string, std::vector<Holder>> byValue;
     for (const size_t i : looked) {
       const Frame frame = frameOf(record(i));
@@ -359,7 +414,7 @@ class IdentityCheck {
           byValue[fmt::format("{} {}", Frame::kNames[k], frame.values[k])].push_back(
               {ownerOf_.at(record(i).node), i});
     }
-    std::vector<std::pair<std::string, std::vector<Holder>>> shared;
+    std::vector<Shared> shared;
     for (const auto& [text, holders] : byValue)
       for (auto& alike : framesAlike(oneEach(holders)))
         if (alike.size() == 2 || (alike.size() > 2 && !toldApart(alike))) shared.emplace_back(text, alike);
@@ -456,6 +511,7 @@ class IdentityCheck {
   }
 
   static constexpr size_t kMostFrames = 64;
+  static constexpr size_t kMostPartners = 16;
   static constexpr const char* kRunAgain =
       "Retest the node in its current state; its old records show another state.";
 

@@ -2,10 +2,13 @@
 // A fleet counts each machine once, by one SKU and one set of limits, and takes what a run found.
 #include "reports/fleet/check/identity.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "runner/core/text.h"
 #include "runner/record/record_check.h"
@@ -105,6 +108,25 @@ TEST(Identity, SharedByTwoNamesIsAFailureThatNamesBoth) {
     r = machineRecord("n1");
     r.node = "n2";
   }));
+}
+
+TEST(Identity, OfSeveralInOneRecordIsThatRecordsAlone) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) names.push_back(fmt::format("n{}", i));
+  for (const std::string& name : names) {
+    Record record = machineRecord(name);
+    for (int i = 1; name == "n0" && i < 5; ++i)
+      record.inventory["devices"][static_cast<size_t>(i)]["serial"] =
+          machineRecord(names[static_cast<size_t>(i)]).inventory["devices"][0]["serial"];
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(names);
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete);
+  for (const char* name : {"n1", "n2", "n3", "n4"})
+    EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kAccepted) << nodeOf(fleet, name).reason;
+  ASSERT_EQ(fleet.findings.size(), 1u);
+  EXPECT_THAT(fleet.findings[0].text, HasSubstr("says that hardware of n1, n2, n3, n4 is its own"));
 }
 
 TEST(Identity, OfOneRunUnderTwoNamesIsAFailureEvenOnOneMachine) {
