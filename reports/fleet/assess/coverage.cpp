@@ -5,7 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
 
 #include "reports/fleet/assess/node_merge.h"
 #include "reports/fleet/check/record_finding.h"
@@ -43,6 +49,7 @@ class CoverageMaker {
     choosePlan();
     sortRecords();
     sortInterruptedRuns();
+    placeQuarantined();
     if (!options_.manyRuns) {
       if (std::string note = mixtureNote(records_, candidates_, made_.nodes, made_.run); !note.empty())
         made_.notes.push_back(std::move(note));
@@ -73,14 +80,16 @@ class CoverageMaker {
     candidates_.resize(made_.nodes.size());
     staleOf_.resize(made_.nodes.size());
     interruptedOf_.resize(made_.nodes.size());
+    notCounted_.resize(made_.nodes.size());
     return {};
   }
 
-  /// The plan that was asked for; else the one that most expected nodes ran, of equals the one that ran last.
+  /// The plan that was asked for; else the newest of those that many of the expected nodes ran: more than
+  /// half as many as ran the one with most. A node that one of them lost does not make an older run the
+  /// better one.
   void choosePlan() {
     struct Votes {
-      std::set<std::string> nodes;
-      double last = 0;
+      std::map<std::string, double> nodes;  ///< with the start of each one's newest record
       const NodeSummary* example = nullptr;
       /// Of the plan, by the nodes that say so: free text, which one of them must not choose.
       std::map<std::string, std::set<std::string>> names;
@@ -91,14 +100,23 @@ class CoverageMaker {
       if (!options_.fleetId.empty() && node.fleetId != options_.fleetId) continue;
       if (!place_.contains(node.node)) continue;
       Votes& v = votes[runIdentity(node, options_.manyRuns)];
-      v.nodes.insert(node.node);
-      v.last = std::max(v.last, node.started);
+      double& started = v.nodes[node.node];
+      started = std::max(started, node.started);
       v.example = &node;
       v.names[node.planName].insert(node.node);
     }
-    const auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.second.nodes.size(), a.second.last) <
-             std::pair(b.second.nodes.size(), b.second.last);
+    size_t most = 0;
+    for (const auto& [identity, v] : votes) most = std::max(most, v.nodes.size());
+    const auto rank = [&](const Votes& v) {
+      std::vector<double> started;
+      for (const auto& [name, at] : v.nodes) started.push_back(at);
+      // The middle one: no single record makes an old run a new one.
+      const auto middle = started.begin() + static_cast<std::ptrdiff_t>((started.size() - 1) / 2);
+      std::nth_element(started.begin(), middle, started.end());
+      return std::tuple(2 * v.nodes.size() > most, *middle, v.nodes.size());
+    };
+    const auto best = std::max_element(votes.begin(), votes.end(), [&](const auto& a, const auto& b) {
+      return rank(a.second) < rank(b.second);
     });
     made_.run.planSha256 = options_.planSha256;
     made_.run.fleetId = options_.fleetId;
@@ -114,8 +132,10 @@ class CoverageMaker {
     made_.run.fleetId = example.fleetId;
     made_.run.simulated = example.simulated;
     for (const auto& [identity, other] : votes)
-      if (identity != best->first && other.nodes.size() == best->second.nodes.size() &&
-          other.nodes != best->second.nodes)
+      if (const auto& own = best->second.nodes;
+          identity != best->first && other.nodes.size() == own.size() &&
+          !std::equal(own.begin(), own.end(), other.nodes.begin(),
+                      [](const auto& a, const auto& b) { return a.first == b.first; }))
         rivals_ = fmt::format(
             "two runs or plans have equally many nodes ({}), the other is {}; choose one with --plan FILE or "
             "--fleet-id ID",
@@ -162,6 +182,8 @@ class CoverageMaker {
       } else if (!stale.empty()) {
         made_.stale.push_back({node.path, node.node, nameOf(node.acceptance), stale});
         staleOf_[at->second] = stale;
+        if (node.acceptance != Acceptance::kAccepted)
+          addNotCounted(at->second, nameOf(node.acceptance), node, stale);
       } else {
         candidates_[at->second].push_back(i);
       }
@@ -218,6 +240,7 @@ class CoverageMaker {
         made_.foreign.push_back({run.path, run.node, state, "this node is not expected"});
       } else if (!stale.empty()) {
         made_.stale.push_back({run.path, run.node, state, stale});
+        addNotCounted(at->second, "without a record", run, stale);
         if (staleOf_[at->second].empty()) staleOf_[at->second] = stale;
       } else {
         made_.withoutRecord.push_back({run.path, run.node, state, interruptedReason(run)});
@@ -226,22 +249,58 @@ class CoverageMaker {
     }
   }
 
+  /// Keeps the newest run of a node that did not end well and is not one of those that count. Whoever names
+  /// the run that counts has decided about the others.
+  template <typename Run>
+  void addNotCounted(size_t i, std::string_view how, const Run& run, const std::string& stale) {
+    if (!options_.fleetId.empty() || !options_.planSha256.empty() || run.simulated != made_.run.simulated)
+      return;
+    NotCounted& newest = notCounted_[i];
+    if (!newest.why.empty() && newest.started >= run.started) return;
+    newest = {run.started,
+              fmt::format("a newer run of it, {}, is {} ({}); choose the run that counts with --plan FILE or "
+                          "--fleet-id ID, or move that one away",
+                          printable(run.path, 200), how, stale)};
+  }
+
+  /// Why a node is not accepted by the records that count: one of it that is newer, or torn, is none of them.
+  [[nodiscard]] std::string leftOut(size_t i) const {
+    if (candidates_[i].empty()) return "";
+    double newest = 0;
+    for (const size_t k : candidates_[i]) newest = std::max(newest, records_.nodes[k].started);
+    if (notCounted_[i].started > newest) return notCounted_[i].why;
+    const auto torn = tornOf_.find(made_.nodes[i].name);
+    if (torn != tornOf_.end())
+      return fmt::format("{} cannot be read: {}; run it again, or move that away",
+                         printable(torn->second->path, 200), torn->second->reason);
+    return "";
+  }
+
   /// A torn record does not say whose it is; the folder that launchers name after the node may.
-  static bool isOf(const Quarantined& record, const std::string& node) {
-    const std::filesystem::path path(record.path);
-    return record.node.empty() ? path.filename() == node || path.parent_path().filename() == node
-                               : record.node == node;
+  void placeQuarantined() {
+    for (const Quarantined& bad : records_.quarantined) {
+      if (!bad.node.empty()) {
+        quarantinedOf_.emplace(bad.node, &bad);
+        continue;
+      }
+      const std::filesystem::path path(bad.path);
+      for (const std::filesystem::path& name : {path.filename(), path.parent_path().filename()}) {
+        quarantinedOf_.emplace(name.string(), &bad);
+        tornOf_.emplace(name.string(), &bad);
+      }
+    }
   }
 
   void settle(size_t i) {
     FleetNode& node = made_.nodes[i];
     settleRecords(i);
     // A node whose run broke off is not accepted for what another run of it says.
-    if (interruptedOf_[i].empty()) return;
-    node.gap = interruptedOf_[i];
+    const std::string gap = interruptedOf_[i].empty() ? leftOut(i) : interruptedOf_[i];
+    if (gap.empty()) return;
+    node.gap = gap;
     if (node.state == NodeState::kRejected) return;
     node.state = NodeState::kIncomplete;
-    node.reason = interruptedOf_[i];
+    node.reason = gap;
   }
 
   void settleRecords(size_t i) {
@@ -250,8 +309,7 @@ class CoverageMaker {
       mergeRecords(records_, candidates_[i], node, made_.duplicates);
       return;
     }
-    const auto quarantined = std::find_if(records_.quarantined.begin(), records_.quarantined.end(),
-                                          [&](const Quarantined& q) { return isOf(q, node.name); });
+    const auto quarantined = quarantinedOf_.find(node.name);
     const ExpectedNode& expected = options_.expected[i];
     if (!expected.down.empty()) {
       node.state = expected.drained ? NodeState::kDrained : NodeState::kDown;
@@ -259,9 +317,9 @@ class CoverageMaker {
     } else if (!staleOf_[i].empty()) {
       node.state = NodeState::kStale;
       node.reason = staleOf_[i];
-    } else if (quarantined != records_.quarantined.end()) {
+    } else if (quarantined != quarantinedOf_.end()) {
       node.state = NodeState::kQuarantined;
-      node.reason = quarantined->reason;
+      node.reason = quarantined->second->reason;
     } else {
       node.state = NodeState::kMissing;
       node.reason = "no record found";
@@ -272,12 +330,19 @@ class CoverageMaker {
   const FleetOptions& options_;
   Coverage made_;
   std::string identity_;
-  std::string rivals_;  ///< why this run may be the wrong one; empty: it is that of the most nodes
+  std::string rivals_;  ///< why this run may be the wrong one; empty: no other has as many nodes
   std::map<size_t, std::string> superseded_;  ///< records by their indices, with the reason
   std::map<std::string, size_t> place_;
+  std::map<std::string, const Quarantined*> quarantinedOf_;  ///< by node
+  std::map<std::string, const Quarantined*> tornOf_;         ///< those that no reader can tell the node of
   std::vector<std::vector<size_t>> candidates_;
   std::vector<std::string> staleOf_;
   std::vector<std::string> interruptedOf_;
+  struct NotCounted {
+    double started = 0;
+    std::string why;
+  };
+  std::vector<NotCounted> notCounted_;
 };
 
 }  // namespace

@@ -217,6 +217,56 @@ TEST(Coverage, SetsAsideRecordsOfAnotherRun) {
   EXPECT_THAT(nodeOf(fleet, "n4").reason, HasSubstr("it is not simulated"));
 }
 
+/// It was not the better one because the newer one lost a node.
+TEST(Coverage, TakesTheNewerOfTwoRunsOfMostNodes) {
+  FleetFolder folder;
+  for (const char* name : {"n1", "n2", "n3", "n4"}) {
+    Record before = nodeRecord(name);
+    before.launcher["fleet_id"] = "monday";
+    folder.add(before, std::string("monday/") + name);
+    if (std::string(name) == "n4") continue;
+    Record after = std::string(name) == "n1" ? failedRecord(name) : nodeRecord(name);
+    after.launcher["fleet_id"] = "friday";
+    after.started += 86400;
+    after.finished += 86400;
+    folder.add(after, std::string("friday/") + name);
+  }
+  const Fleet fleet = folder.assess({"n1", "n2", "n3", "n4"});
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kRejected);
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted);
+  EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kStale);
+}
+
+TEST(Coverage, AcceptsNoNodeWhoseNewerRunFailedAndIsNotCounted) {
+  FleetFolder folder;
+  for (const char* name : {"n1", "n2", "n3", "n4"}) folder.add(nodeRecord(name));
+  for (const char* name : {"n1", "n2"}) {
+    Record after = std::string(name) == "n1" ? failedRecord(name) : nodeRecord(name);
+    testing::givePlan(after, "a closer look");
+    after.started += std::string(name) == "n1" ? 86400 : -86400;
+    after.finished += std::string(name) == "n1" ? 86400 : -86400;
+    folder.add(after, std::string("look/") + name);
+  }
+  fleet::FleetOptions options;
+  for (const char* name : {"n1", "n2", "n3", "n4"}) options.expected.push_back({name, "", false});
+  const Fleet fleet = folder.assess(options);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
+  EXPECT_THAT(nodeOf(fleet, "n1").reason, HasSubstr("a newer run of it, look/n1/record.json, is rejected"));
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted) << nodeOf(fleet, "n2").reason;
+  options.planSha256 = nodeRecord("n1").plan.sha256;
+  EXPECT_EQ(nodeOf(folder.assess(options), "n1").state, NodeState::kAccepted);
+}
+
+TEST(Coverage, AcceptsNoNodeBesideARecordOfItThatCannotBeRead) {
+  FleetFolder folder;
+  for (const char* name : {"n1", "n2"}) folder.add(nodeRecord(name));
+  folder.write("again/n1/record.json", "{\"schema\": 2, \"acceptance\": \"rej");
+  const Fleet fleet = folder.assess({"n1", "n2"});
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
+  EXPECT_THAT(nodeOf(fleet, "n1").reason, HasSubstr("again/n1/record.json cannot be read"));
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted);
+}
+
 TEST(Coverage, PutsJobsOfDifferentScopesTogether) {
   const Record whole = nodeRecord("n1");
   ASSERT_GE(whole.stages.size(), 2u);
