@@ -20,6 +20,9 @@ namespace {
 const std::set<std::string> kMetrics = {"imported.bandwidth", "imported.operation_rate", "imported.time"};
 
 void addLatency(const FioDirection& of, const Labels& labels, const std::string& id, ImportedFile& file) {
+  if (!of.latency)
+    return addNote(file.notes, fmt::format("{}: the job measured no {} latency (gtod_reduce, disable_clat)",
+                                           id, labels.at("op")));
   const auto add = [&](const char* statistic, double seconds) {
     Labels own = labels;
     own["statistic"] = statistic;
@@ -30,7 +33,7 @@ void addLatency(const FioDirection& of, const Labels& labels, const std::string&
   else
     addNote(file.notes, fmt::format("{}: fio reports no 99th percentile of {} latency (percentile_list)", id,
                                     labels.at("op")));
-  if (of.latency) add("mean", *of.latency);
+  add("mean", *of.latency);
 }
 
 /// A job with the options that all jobs of the file share.
@@ -123,7 +126,8 @@ std::string earlyEnd(const GivenJob& given) {
   double ran = given.job.runtime / threads, moved = 0;
   for (const auto& [direction, of] : given.job.directions) {
     ran = std::max(ran, of.runtime);
-    moved += of.bytes;
+    // With unified_rw_reporting=both, mixed repeats the others.
+    if (direction != "mixed" || given.job.directions.size() == 1) moved += of.bytes;
   }
   if (ran + std::max(1.0, *runtime / 50) >= *runtime) return "";
   std::string early = fmt::format("it ran {:.4g} s of its runtime of {:.4g} s", ran, *runtime);
@@ -149,7 +153,7 @@ void addJob(const FioJob& job, const FioOutput& output, ImportedFile& file) {
   one.labels = {{"name", job.name}};
   one.metrics = kMetrics;
   bool moved = false;
-  for (const char* direction : {"read", "write", "trim"}) {
+  for (const char* direction : {"read", "write", "trim", "mixed"}) {
     const auto found = job.directions.find(direction);
     if (found == job.directions.end()) continue;
     const FioDirection& of = found->second;
@@ -171,6 +175,11 @@ void addJob(const FioJob& job, const FioOutput& output, ImportedFile& file) {
   file.cases.push_back(std::move(one));
 }
 
+bool lacksLatency(const FioJob& job) {
+  return std::any_of(job.directions.begin(), job.directions.end(),
+                     [](const auto& one) { return one.second.total > 0 && !one.second.latency; });
+}
+
 bool isFio(const Source& source) {
   return source.json && holds(*source.json, "fio version");
 }
@@ -183,6 +192,9 @@ Result<ImportedFile> readFio(const Source& source) {
   for (const FioJob& job : output->jobs) addJob(job, *output, file);
   if (file.cases.empty()) file.cases.push_back({"fio", {}, {}, {}, "the file holds no job"});
   file.limits = "errors of operations, and no rate";
+  if (const auto count = std::count_if(output->jobs.begin(), output->jobs.end(), lacksLatency); count > 0)
+    file.limits += fmt::format("; {} of {} jobs measured no latency (gtod_reduce, disable_clat)", count,
+                               output->jobs.size());
   file.verdict = file.failures > 0 ? ToolVerdict::kFailed : ToolVerdict::kPassed;
   file.said = file.failures > 0 ? fmt::format("{} of {} jobs had errors", file.failures, output->jobs.size())
                                 : "no job had an error";

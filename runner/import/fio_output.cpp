@@ -12,18 +12,23 @@ namespace {
 constexpr double kNanos = 1e9;
 constexpr double kMillis = 1e3;
 constexpr size_t kMostJobs = 1'000;
-constexpr const char* kDirections[] = {"read", "write", "trim"};
+constexpr const char* kDirections[] = {"read", "write", "trim", "mixed"};
 constexpr const char* kPercentiles[] = {"50.000000", "99.000000", "99.900000"};
 
 bool isAmount(double value) {
   return std::isfinite(value) && value >= 0;
 }
 
+/// Where fio measured no latency (gtod_reduce, disable_clat), it reports a mean of 0 over N = 0 operations.
 Status readLatency(const Json& part, const std::string& path, FioDirection& out) {
   if (!part.contains("clat_ns")) return {};
   JsonReader r(part["clat_ns"], path);
   double mean = 0;
+  uint64_t count = 1;
   r.read("mean", mean);
+  r.optional("N", count);
+  MUSTER_CHECK_OK(r.status());
+  if (count == 0 || mean == 0) return {};
   if (const Json* percentile = r.has("percentile") ? r.object("percentile") : nullptr) {
     JsonReader p(*percentile, path + ".percentile");
     for (const char* name : kPercentiles)

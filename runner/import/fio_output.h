@@ -21,7 +21,7 @@ struct FioDirection {
   double operations = 0;  ///< per second
   double total = 0;       ///< operations; 0: the job did nothing in this direction
   uint64_t shortOnes = 0, dropped = 0;
-  std::optional<double> latency;              ///< seconds, mean of completion latencies
+  std::optional<double> latency;  ///< seconds, mean of completion latencies; nullopt: none was measured
   std::map<std::string, double> percentiles;  ///< of these, by fio's names: "99.000000", if asked for
 };
 
@@ -31,7 +31,7 @@ struct FioJob {
   double runtime = 0;   ///< seconds, summed over the threads that are reported as this job
   int error = 0;        ///< errno that ended it, or the first one where it went on; 0: none
   uint64_t errors = 0;  ///< failed operations of a job that goes on after errors (continue_on_error)
-  std::map<std::string, FioDirection> directions;  ///< read, write and trim
+  std::map<std::string, FioDirection> directions;  ///< read, write and trim; all of them as mixed
 };
 
 struct FioOutput {

@@ -79,7 +79,7 @@ std::string errorIn(std::string_view text) {
 
 /// JSON is told by its first character: what then is no JSON is damaged, unless its first line is.
 Result<Source> sourceOf(std::string_view text, const std::string& name) {
-  Source source{name, text, std::nullopt, ""};
+  Source source{name, text, std::nullopt, "", {}};
   const std::string_view begin = trim(text);
   if (begin.empty()) return source.refuse("", "the file is empty");
   const bool isJson = begin.front() == '{' || begin.front() == '[';
@@ -90,6 +90,26 @@ Result<Source> sourceOf(std::string_view text, const std::string& name) {
   }
   if (!json.ok()) return source.refuse("", json.error().message);
   source.json = std::move(*json);
+  return source;
+}
+
+/// A file that ends with a JSON document, behind lines that its tool printed first. Notes ("note: queue depth
+/// will be capped at 1" of fio) are kept; any other line is an error. nullopt: it is no such file.
+std::optional<Source> jsonBehindLines(const Source& whole) {
+  const size_t begin = whole.text.find("\n{");
+  if (whole.json || trim(whole.text).starts_with('{') || begin == std::string_view::npos) return std::nullopt;
+  auto json = parseJson(whole.text.substr(begin + 1));
+  if (!json.ok()) return std::nullopt;
+  Source source{whole.name, whole.text, std::move(*json), "", {}};
+  (void)eachLine(whole.text.substr(0, begin), [&](std::string_view line, size_t number) -> Status {
+    const std::string_view said = trim(line);
+    if (said.starts_with("note: ") && !isErrorLine(said))
+      addNote(source.notes, fmt::format("line {}: {}", number, printable(said, 300)));
+    else if (!said.empty() && source.error.empty())
+      source.error =
+          fmt::format("line {}, before the JSON, reports an error: {}", number, printable(said, 300));
+    return {};
+  });
   return source;
 }
 
@@ -331,10 +351,17 @@ Result<ImportedFile> importText(std::string_view text, const std::string& name, 
                  fmt::format("no format \"{}\"{}; Muster imports {}", printable(format, 60),
                              didYouMean(format, importFormats()), join(importFormats(), ", ")),
                  "--format"};
-  MUSTER_TRY(const imports::Source source, imports::sourceOf(text, name));
-  MUSTER_TRY(const imports::Format* chosen, imports::formatOf(source, format));
-  MUSTER_TRY(ImportedFile file, chosen->read(source));
-  file.format = chosen->name;
+  MUSTER_TRY(imports::Source source, imports::sourceOf(text, name));
+  auto chosen = imports::formatOf(source, format);
+  if (!chosen.ok())
+    if (auto behind = imports::jsonBehindLines(source)) {
+      source = std::move(*behind);
+      chosen = imports::formatOf(source, format);
+    }
+  if (!chosen.ok()) return chosen.error();
+  MUSTER_TRY(ImportedFile file, (*chosen)->read(source));
+  file.format = (*chosen)->name;
+  for (const std::string& note : source.notes) imports::addNote(file.notes, note);
   for (ImportedCase& one : file.cases)
     if (one.error.empty()) one.error = source.error;
   MUSTER_CHECK_OK(imports::checkFile(source, file));

@@ -32,6 +32,12 @@ constexpr Known kKnown[] = {
     {"device_to_device_memcpy_read_ce", "memory.peer_bandwidth", "copy_engine", true, true},
     {"device_to_device_memcpy_read_sm", "memory.peer_bandwidth", "kernel", true, true}};
 
+const Known* knownTest(const std::string& name) {
+  const auto known =
+      std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& one) { return name == one.name; });
+  return known == std::end(kKnown) ? nullptr : known;
+}
+
 std::string gpu(size_t index) {
   return fmt::format("gpu{}", index);
 }
@@ -79,6 +85,8 @@ Measurement rateOf(const Known& known, size_t row, size_t column, double rate, c
 
 Status readMatrix(const Json& test, const Known& known, const std::string& path, size_t devices,
                   ImportedCase& one, ImportedFile& file) {
+  if (devices == 0)
+    return Error{ErrorCode::kUsage, "passed, but the file lists no device and has no row of values", path};
   const size_t rows = known.peers ? devices : 1;
   JsonReader r(test, path);
   const Json* matrix = r.array("bandwidth_matrix");
@@ -129,16 +137,15 @@ Status readTest(const Json& test, const std::string& path, size_t devices, Impor
         "value can be attributed; use the ring and collective tests of Muster",
         path + ".name"};
   if (status == "Error" || status == "ERROR") ++file.failures;
-  const auto known =
-      std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& one) { return name == one.name; });
-  if (known == std::end(kKnown) && (status == "Passed" || status == "Waived")) {
+  const Known* known = knownTest(name);
+  if (known == nullptr && (status == "Passed" || status == "Waived")) {
     addNote(file.notes, fmt::format("{} is not imported: Muster has no metric that counts as it does",
                                     printable(name, 80)));
     return {};
   }
   ImportedCase one;
   one.id = printable(name, 80);
-  if (known != std::end(kKnown)) {
+  if (known != nullptr) {
     one.labels = {{"engine", known->engine}};
     if (known->peers) one.labels["direction"] = "unidirectional";
     one.metrics = {known->metric};
@@ -156,6 +163,20 @@ Status readTest(const Json& test, const std::string& path, size_t devices, Impor
   return checkCounts(file.measurements.size(), file.cases.size(), path);
 }
 
+/// How many devices a matrix of a known test has: a column for each. nvbandwidth before 0.8 lists no devices,
+/// but measures all that it finds in each test. 0: there is no such matrix.
+size_t devicesOfMatrices(const Json& root) {
+  if (!root.contains("testcases") || !root["testcases"].is_array()) return 0;
+  for (const Json& test : root["testcases"]) {
+    if (!holds(test, "name") || !test["name"].is_string() || !holds(test, "bandwidth_matrix")) continue;
+    const Json& matrix = test["bandwidth_matrix"];
+    if (knownTest(test["name"].get<std::string>()) != nullptr && matrix.is_array() && !matrix.empty() &&
+        matrix[0].is_array())
+      return matrix[0].size();
+  }
+  return 0;
+}
+
 Status readRoot(const Json& root, ImportedFile& file) {
   JsonReader r(root, "nvbandwidth");
   std::string version, driver, error;
@@ -171,6 +192,17 @@ Status readRoot(const Json& root, ImportedFile& file) {
       return readDevice(item.get<std::string>(), devices++, path, places, file);
     });
   MUSTER_CHECK_OK(r.status());
+  if (!r.has("GPU Device list")) {
+    devices = devicesOfMatrices(root);
+    if (devices > kMostDevices)
+      return Error{ErrorCode::kUsage, fmt::format("holds a matrix of more than {} columns", kMostDevices),
+                   "nvbandwidth.testcases"};
+    if (devices > 0)
+      addNote(file.notes,
+              fmt::format("the file lists no devices, as of nvbandwidth before 0.8: they are the {} "
+                          "columns of its matrices",
+                          devices));
+  }
   file.ranks = static_cast<int>(devices);
   file.tool = "nvbandwidth " + version + (driver.empty() ? "" : ", driver " + driver);
   if (file.hosts.size() > 1)

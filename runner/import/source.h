@@ -23,8 +23,9 @@ inline constexpr double kGiga = 1e9;            ///< of GB/s as these tools prin
 struct Source {
   std::string name;
   std::string_view text;
-  std::optional<Json> json;  ///< where the text is one JSON document, not several lines of JSON
+  std::optional<Json> json;  ///< where the text is, or ends with, one document, not several lines of JSON
   std::string error;  ///< "line 3 reports an error: Killed", of the first such line outside of JSON; or empty
+  std::vector<std::string> notes;  ///< "line 1: note: ...", of lines before the JSON that are no error
 
   [[nodiscard]] Error refuse(size_t line, const std::string& problem) const;
   /// `place` is a path in the JSON; empty: the file as a whole.

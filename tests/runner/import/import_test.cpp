@@ -73,6 +73,43 @@ TEST(Import, DamagedJsonIsRefusedWithItsLine) {
               HasSubstr("not valid JSON"));
 }
 
+TEST(Import, NotesBeforeTheJsonAreKept) {
+  const std::string note = "note: queue depth will be capped at 1";
+  const ImportedFile file = imported(note + "\n\n" + fioJson() + "\n");
+  EXPECT_EQ(file.format, "fio");
+  EXPECT_EQ(file.cases.at(0).error, "");
+  EXPECT_EQ(valuesOf(file, "imported.bandwidth").size(), 1u);
+  EXPECT_THAT(file.notes, ElementsAre("line 1: " + note));
+  EXPECT_TRUE(importText(note + "\n" + fioJson(), "file", "fio").ok());
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += note + "\n";
+  EXPECT_EQ(imported(many + fioJson()).notes.back(), "further notes were left out");
+}
+
+TEST(Import, AnyOtherLineBeforeTheJsonIsAnError) {
+  for (const char* line : {"fio: first direct IO errored.", "note: Killed", "seq: Laying out IO file"}) {
+    const ImportedFile file = imported("note: x\n" + std::string(line) + "\n" + fioJson());
+    EXPECT_EQ(file.cases.at(0).error, std::string("line 2, before the JSON, reports an error: ") + line);
+  }
+  const std::string copies =
+      nvbandwidthJson(nvbandwidthTest("host_to_device_memcpy_ce", R"([["55.1", "55.2"]])", "110.3"));
+  EXPECT_THAT(imported("srun: error: x\n" + copies).cases.at(0).error, HasSubstr("line 1, before the JSON"));
+}
+
+TEST(Import, LinesBehindTheJsonOrDamageInItAreRefused) {
+  const std::string text = "note: x\n" + fioJson();
+  for (const std::string& other : std::vector<std::string>{
+           text + "\nKilled\n", text.substr(0, text.size() - 2), "note: x\n" + text + text,
+           "{\"a\": 1}\n" + fioJson(), "note: x\n{\"a\": 1}\n"})
+    EXPECT_THAT(refusal(other), HasSubstr("its format is not known"));
+}
+
+TEST(Import, ATextIsReadAsBeforeWhereJsonEndsIt) {
+  const ImportedFile file = imported(NcclTable().text() + fioJson());
+  EXPECT_EQ(file.format, "nccl-tests");
+  EXPECT_NE(file.cases.at(0).error, "");
+}
+
 const std::string kPeers =
     nvbandwidthTest("device_to_device_memcpy_write_ce", R"([["N/A", "380.5"], ["379.5", "N/A"]])", "760.0");
 
@@ -97,6 +134,48 @@ TEST(ImportNvbandwidth, CopiesGetMustersMetrics) {
   EXPECT_EQ(peers[2].labels.at("device"), "gpu1");
   EXPECT_EQ(peers[2].labels.at("peer"), "gpu0");
   EXPECT_THAT(file.notes.at(0), StartsWith("device_local_copy is not imported"));
+}
+
+/// nvbandwidth 0.5 to 0.7.
+std::string withoutDevices(const std::string& tests) {
+  const std::string text = nvbandwidthJson(tests);
+  const size_t begin = text.find("\"GPU Device list\""), end = text.find("\"testcases\"");
+  return text.substr(0, begin) + text.substr(end);
+}
+
+TEST(ImportNvbandwidth, WithoutAListTheMatricesTellTheDevices) {
+  const std::string copies =
+      nvbandwidthTest("host_to_device_memcpy_ce", R"([["55.1", "55.2"]])", "110.3") + ",";
+  const std::string unknown = nvbandwidthTest("host_device_latency_sm", R"([["1", "1", "1"]])", "3") + ",";
+  const ImportedFile file = imported(withoutDevices(
+      R"({"name": "device_to_host_memcpy_ce", "status": "Error"},)" + unknown + copies + kPeers));
+  EXPECT_EQ(file.ranks, 2);
+  EXPECT_THAT(file.deviceNames, IsEmpty());
+  EXPECT_THAT(file.notes.at(0), HasSubstr("they are the 2 columns of its matrices"));
+  EXPECT_THAT(file.cases.at(0).devices, ElementsAre("gpu0", "gpu1"));
+  EXPECT_EQ(valuesOf(file, "memory.host_to_device_bandwidth").size(), 2u);
+  const auto peers = valuesOf(file, "memory.peer_bandwidth");
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_EQ(peers[0].labels.at("peer"), "gpu1");
+  EXPECT_EQ(imported(withoutDevices(kPeers)).ranks, 2);
+  EXPECT_EQ(imported(withoutDevices(R"({"name": "device_to_host_memcpy_ce", "status": "Error"})")).ranks, 0);
+}
+
+TEST(ImportNvbandwidth, WithoutAListTheMatricesMustAgree) {
+  const auto refused = [](const std::string& name, const std::string& matrix, const std::string& sum) {
+    return refusal(withoutDevices(kPeers + "," + nvbandwidthTest(name, matrix, sum)));
+  };
+  EXPECT_THAT(refused("host_to_device_memcpy_ce", R"([["55.1"]])", "55.1"),
+              HasSubstr("testcases[1].bandwidth_matrix[0]: is no row of 2 values"));
+  EXPECT_THAT(refused("device_to_device_memcpy_read_ce", R"([["N/A", "1"]])", "1"),
+              HasSubstr("has 1 rows; 2 devices need 2"));
+  for (const char* matrix : {"[]", "[[]]", "[7]", "7"})
+    EXPECT_THAT(refusal(withoutDevices(nvbandwidthTest("device_to_host_memcpy_ce", matrix, "0"))),
+                HasSubstr("the file lists no device and has no row of values"));
+  std::string row = "0";
+  for (int i = 0; i < 1024; ++i) row += ",0";
+  EXPECT_THAT(refusal(withoutDevices(nvbandwidthTest("device_to_host_memcpy_ce", "[[" + row + "]]", "0"))),
+              HasSubstr("a matrix of more than 1024 columns"));
 }
 
 /// All NVLinks down: no pair has a value, and nvbandwidth says Passed.
@@ -240,6 +319,46 @@ TEST(ImportFio, WithoutItsPercentileAJobHasNoSuchTime) {
   EXPECT_THAT(file.notes,
               ElementsAre("seq[job=1]: fio reports no 99th percentile of read latency (percentile_list)"));
   EXPECT_THAT(imported(fioJson()).notes, IsEmpty());
+}
+
+/// gtod_reduce=1 or disable_clat=1
+TEST(ImportFio, WithoutMeasuredLatenciesAJobHasNoTime) {
+  for (const char* none : {R"("mean": 0.000000, "N": 0)", R"("mean": 0.0)", R"("mean": 0.0, "N": 1000)"}) {
+    const ImportedFile file = imported(changed(fioJson(), R"("mean": 250000.5, "N": 1000)", none));
+    EXPECT_THAT(valuesOf(file, "imported.time"), IsEmpty()) << none;
+    EXPECT_EQ(valuesOf(file, "imported.bandwidth").size(), 1u);
+    EXPECT_TRUE(file.cases.at(0).metrics.contains("imported.time")) << "a limit on it has no value";
+    EXPECT_THAT(file.limits, HasSubstr("; 1 of 1 jobs measured no latency"));
+    EXPECT_THAT(file.notes,
+                ElementsAre("seq[job=1]: the job measured no read latency (gtod_reduce, disable_clat)"));
+  }
+  EXPECT_THAT(refusal(changed(fioJson(), "\"N\": 1000", "\"N\": -1")), HasSubstr("jobs[0].read.clat_ns.N"));
+}
+
+/// unified_rw_reporting=1
+TEST(ImportFio, MixedReadsAndWritesAreOneDirection) {
+  std::string text = changed(fioJson(), "\"read\": {", "\"mixed\": {");
+  const ImportedFile file = imported(text.substr(0, text.find(",\n  \"write\"")) + "}]}");
+  EXPECT_EQ(file.cases.at(0).error, "");
+  const auto rates = valuesOf(file, "imported.bandwidth");
+  ASSERT_EQ(rates.size(), 1u);
+  EXPECT_EQ(rates[0].labels, (Labels{{"name", "seq"}, {"op", "mixed"}}));
+  EXPECT_EQ(valuesOf(file, "imported.time").size(), 2u);
+}
+
+/// unified_rw_reporting=both: it moved 1000 of 2000 MiB.
+TEST(ImportFio, MixedBesideTheOthersIsNotCountedTwice) {
+  std::string text = fioJson();
+  const size_t begin = text.find("\"read\": {"), end = text.find("\"write\": {");
+  text.insert(end, changed(text.substr(begin, end - begin), "\"read\"", "\"mixed\""));
+  const auto errorOf = [&](const std::string& size) {
+    const ImportedFile file =
+        imported(changed(text, "\"bs\"", "\"runtime\": \"60\", \"size\": \"" + size + "\", \"bs\""));
+    EXPECT_EQ(valuesOf(file, "imported.bandwidth").size(), 2u);
+    return file.cases.at(0).error;
+  };
+  EXPECT_EQ(errorOf("1000M"), "");
+  EXPECT_THAT(errorOf("2000M"), HasSubstr("fio ended early"));
 }
 
 TEST(ImportFio, FailedAndEmptyJobsAreErrors) {

@@ -47,6 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
                nvbandwidthJson(nvbandwidthTest("host_to_device_memcpy_ce", R"([["55.1", "55.2"]])", "110.3")),
                "}"},
         Sample{"dcgm", dcgmJson(dcgmResult(0, "Pass")), "}"}, Sample{"fio", fioJson(), "}"},
+        Sample{"fio_note", "note: queue depth will be capped at 1\n" + fioJson(), "}"},
         Sample{"gpu_burn", gpuBurn()}, Sample{"gpu_fryer", gpuFryer(), "\nFreeing"}, Sample{"mllog", mllog()},
         Sample{"superbench", superBench()}, Sample{"ocp", ocpStream(ocpArtifacts(ocpSeries()))}),
     [](const auto& info) { return info.param.name; });
