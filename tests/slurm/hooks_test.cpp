@@ -2,10 +2,14 @@
 // The programs that Slurm calls on its nodes, run as Slurm does, on a real Slurm.
 #include <fmt/format.h>
 
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <fstream>
+#include <functional>
 #include <future>
 
 #include "tests/slurm/slurm_run.h"
@@ -53,7 +57,8 @@ class SlurmHooks : public SlurmTest {
   }
   /// A product of matrices that no machine does as fast as this plan wants.
   static fs::path impossiblePlan(const std::string& more = "") {
-    const fs::path plan = slurm().shared() / fmt::format("impossible-{}.toml", more.size());
+    const fs::path plan =
+        slurm().shared() / fmt::format("impossible-{}.toml", std::hash<std::string>()(more));
     std::ofstream(plan)
         << "schema = 1\nname = \"hook\"\nsku = \"host\"\nbackend = \"host\"\n[[stage]]\nname = \"gemm\"\n"
            "plugin = \"compute\"\ntest = \"gemm\"\ntimeout = \"40s\"\n[stage.params]\nsize = 128\ndtype = "
@@ -61,6 +66,40 @@ class SlurmHooks : public SlurmTest {
            "metric = \"compute.gemm_throughput\"\nmin = \"900000 TFLOP/s\"\nsource = \"this test\"\n"
         << more;
     return plan;
+  }
+  /// The same, and then as long a wait as a job takes to begin and to end. It is rejected either way.
+  static fs::path longImpossiblePlan(int seconds) {
+    return impossiblePlan(
+        fmt::format("[[stage]]\nname = \"long\"\nplugin = \"env\"\ntest = \"health\"\nscope = \"node\"\n"
+                    "ranks = 1\ntimeout = \"1m\"\n[stage.params]\nidle_window = \"{}s\"\n"
+                    "kernel_log = \"optional\"\n",
+                    seconds));
+  }
+  /// What a health check of node1 says that rejects it, where `happens` while it is at work.
+  static std::string saidAbout(const fs::path& hooks, const std::function<void()>& happens) {
+    auto check =
+        std::async(std::launch::async, [&] { return call(hooks / "health_check.sh", "node1").exitCode; });
+    EXPECT_TRUE(within(20, [&] { return fs::exists(hooks / "keep/health_check/node1/run"); }));
+    happens();
+    EXPECT_EQ(check.get(), 0);
+    return calls(hooks, "health_check", "node1");
+  }
+  /// Lets another user write to what will be made in a folder. False where its file system has no such lists.
+  static bool openByDefault(const fs::path& folder) {
+    struct Entry {
+      uint16_t tag, rights;
+      uint32_t id;
+    };
+    struct {
+      uint32_t version = 2;
+      std::array<Entry, 5> entries;
+    } acl;
+    constexpr uint32_t kNobody = 0xffffffff;
+    acl.entries = {
+        {{1, 7, kNobody}, {2, 7, kOtherUser}, {4, 5, kNobody}, {16, 7, kNobody}, {32, 5, kNobody}}};
+    const bool done = setxattr(folder.c_str(), "system.posix_acl_default", &acl, sizeof acl, 0) == 0;
+    EXPECT_TRUE(done || errno == ENOTSUP);
+    return done;
   }
   static ProcessResult call(const fs::path& hook, const std::string& node) {
     return slurm().command({hook.string()}, 60, {{"SLURMD_NODENAME", node}});
@@ -163,6 +202,28 @@ TEST_F(SlurmHooks, CheckNothingWhereAnotherUserCouldMakeTheFolderFirst) {
   EXPECT_EQ(slurm().state("node1"), "drained") << "nobody else can replace what root has there";
 }
 
+/// Under a default ACL the umask does not count.
+TEST_F(SlurmHooks, CheckNothingWhereADefaultAclLetsAnotherUserWrite) {
+  const fs::path hooks = write(impossiblePlan());
+  if (!openByDefault(hooks)) GTEST_SKIP() << "the file system of TMPDIR has no access control lists";
+  const ProcessResult result = call(hooks / "prolog.sh", "node1");
+  EXPECT_EQ(result.exitCode, 0);
+  EXPECT_THAT(result.err, HasSubstr("by its default ACL: nothing was checked; run setfacl -k on it"));
+  EXPECT_EQ(slurm().state("node1"), "idle");
+  for (const char* made : {"keep", "keep/prolog", "keep/prolog/node1"}) {
+    const fs::perms mode = fs::status(hooks / made).permissions();
+    EXPECT_EQ(mode & fs::perms(0022), fs::perms::none) << made << " could hold another user's link";
+  }
+  EXPECT_TRUE(fs::is_empty(hooks / "keep/prolog/node1"));
+  // As it is said where they are written; the list is handed down.
+  for (const fs::path& keep : {hooks / "new", hooks / "keep"}) {
+    const ProcessResult written = slurm().muster(
+        {"hooks", impossiblePlan().string(), "--out", newRun().string(), "--keep", keep.string()});
+    EXPECT_EQ(written.exitCode, 2) << keep;
+    EXPECT_THAT(written.err, HasSubstr("by its default ACL; run setfacl -k on it")) << keep;
+  }
+}
+
 TEST_F(SlurmHooks, LeaveAnAcceptedNodeAndOneThatSomebodyDrained) {
   const fs::path good = write(waitingPlan(1)), bad = write(impossiblePlan());
   EXPECT_EQ(call(good / "health_check.sh", "node1").exitCode, 0);
@@ -172,6 +233,43 @@ TEST_F(SlurmHooks, LeaveAnAcceptedNodeAndOneThatSomebodyDrained) {
   EXPECT_EQ(call(bad / "health_check.sh", "node2").exitCode, 0);
   EXPECT_EQ(slurm().reason("node2"), "being repaired");
   EXPECT_THAT(calls(bad, "health_check", "node2"), HasSubstr("rejected; the node is drained already\n"));
+}
+
+/// Its work slows the node down.
+TEST_F(SlurmHooks, AHealthCheckDrainsNoNodeWhereAJobBegan) {
+  const fs::path hooks = write(longImpossiblePlan(10));
+  const std::string said = saidAbout(hooks, [] {
+    (void)slurm().command(
+        {"sbatch", "--nodelist=node1", "--exclusive", "--output=/dev/null", "--wrap=sleep 60"});
+    EXPECT_TRUE(within(8, [] { return slurm().state("node1") == "allocated"; })) << slurm().logs();
+  });
+  (void)slurm().command({"scancel", "--quiet", "--user=root"});
+  EXPECT_THAT(said,
+              HasSubstr("rejected, and NOT drained: a job began during the check (the node is allocated)"))
+      << readWhole(hooks / "keep/health_check/node1/log");
+  EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain"))) << slurm().reason("node1");
+}
+
+TEST_F(SlurmHooks, AHealthCheckDrainsNoNodeWhereAJobBeganAndHasEnded) {
+  const fs::path hooks = write(longImpossiblePlan(10));
+  const std::string said = saidAbout(hooks, [] { EXPECT_EQ(job("node1"), 0) << slurm().logs(); });
+  EXPECT_THAT(said, HasSubstr("rejected, and NOT drained: a job began during the check (the node is idle)"));
+  EXPECT_EQ(slurm().state("node1"), "idle");
+}
+
+/// Whatever Slurm tells: these run only where there is a job.
+TEST_F(SlurmHooks, AHealthCheckDrainsNoNodeWhereAPrologOrEpilogFoundItAtWork) {
+  for (const char* kind : {"prolog", "epilog"}) {
+    const fs::path hooks = write(longImpossiblePlan(4));
+    const std::string said =
+        saidAbout(hooks, [&] { EXPECT_EQ(call(hooks / (std::string(kind) + ".sh"), "node1").exitCode, 0); });
+    EXPECT_THAT(said, HasSubstr("rejected, and NOT drained: a job began during the check")) << kind;
+    EXPECT_EQ(slurm().state("node1"), "idle");
+    // It concerned that check alone, and another health check is no job.
+    EXPECT_THAT(saidAbout(hooks, [&] { (void)call(hooks / "health_check.sh", "node1"); }),
+                HasSubstr("rejected: drained\n"));
+    slurm().tidy();
+  }
 }
 
 TEST_F(SlurmHooks, SlurmdsHealthCheckDrainsEachNodeThatItRejects) {
@@ -222,10 +320,7 @@ TEST_F(SlurmHooks, ACheckThatHangsEndsInTimeAndReports) {
 }
 
 TEST_F(SlurmHooks, WhatFailedBeforeTheTimeIsOverIsARejection) {
-  const fs::path plan = impossiblePlan(
-      "[[stage]]\nname = \"long\"\nplugin = \"env\"\ntest = \"health\"\nscope = \"node\"\nranks = 1\n"
-      "timeout = \"1m\"\n[stage.params]\nidle_window = \"50s\"\nkernel_log = \"optional\"\n");
-  const fs::path hooks = write(plan, "10s");
+  const fs::path hooks = write(longImpossiblePlan(50), "10s");
   EXPECT_EQ(call(hooks / "epilog.sh", "node1").exitCode, 0);
   const fs::path kept = hooks / "keep/epilog/node1";
   EXPECT_THAT(readWhole(kept / "log"), HasSubstr("the run was interrupted (SIGTERM)"));

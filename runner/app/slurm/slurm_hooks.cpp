@@ -78,6 +78,14 @@ Status trustHook(const Tree& tree, const std::map<std::string, std::string>& inc
   return {};
 }
 
+/// What the scripts make, nobody else may write: the nearest folder that is there may have a default ACL.
+Status trustNearest(fs::path folder) {
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  MUSTER_CHECK_OK(ownFolder(folder, "folder of the hooks' results"));
+  return {};
+}
+
 }  // namespace
 
 Result<int> slurmHooks(const SlurmOptions& o) {
@@ -101,6 +109,7 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   MUSTER_TRY(const fs::path results,
              trustedTarget(o.hookFolder, "folder of the hooks' results", Above::kAll));
   hook.folder = (results / "").parent_path().string();  // it may end with a '/'
+  MUSTER_CHECK_OK(trustNearest(hook.folder));
   for (const char* kind : {"health_check", "prolog", "epilog"}) {
     hook.kind = kind;
     MUSTER_CHECK_OK(writeHook(tree.templates, out, hook));
