@@ -34,12 +34,11 @@ class Planner {
   Delta plan() {
     placeNodes();
     sortRecords();
+    for (const UnrecordedNode& one : input_.unrecorded) findUnrecorded(one.node, one.why);
     for (const fleet::InterruptedRun& run : input_.interruptedRuns)
-      if (const auto at = place_.find(run.node); at != place_.end())
-        found_[at->second].interrupted = fmt::format(
-            "its run in {} was interrupted, or is not finished: finish it with `muster run --resume`, "
-            "or move it away",
-            printable(run.path, 200));
+      findUnrecorded(run.node, fmt::format("its run in {} was interrupted, or is not finished: finish it "
+                                           "with `muster run --resume`, or move it away",
+                                           printable(run.path, 200)));
     for (const auto& bad : input_.records.quarantined)
       delta_.mismatches.push_back(fmt::format("{} cannot be used: {}", printable(bad.path), bad.reason));
     owners_ = partOwners(acceptedParts());
@@ -59,7 +58,7 @@ class Planner {
     std::vector<size_t> accepted;
     std::vector<size_t> rerun;
     std::vector<size_t> survey;
-    std::string interrupted;   ///< a new run has no record
+    std::string unrecorded;    ///< a new run has no record
     std::string lost;          ///< why an accepted record cannot be used
     std::string contradicted;  ///< by an inventory scan that says it is older than the acceptance
     std::string lostParts;     ///< parts of it that are in another node now
@@ -75,6 +74,12 @@ class Planner {
       delta_.nodes.back().name = member.name;
     }
     found_.resize(delta_.nodes.size());
+  }
+
+  /// The first reason counts. Nodes outside the fleet are of no interest.
+  void findUnrecorded(const std::string& node, const std::string& why) {
+    const auto at = place_.find(node);
+    if (at != place_.end() && found_[at->second].unrecorded.empty()) found_[at->second].unrecorded = why;
   }
 
   void sortRecords() {
@@ -256,7 +261,7 @@ class Planner {
     const Found& found = found_[n];
     DeltaNode& node = delta_.nodes[n];
     const bool changed = !node.parts.empty() || !node.facts.empty();
-    if (!found.interrupted.empty()) return need(node, found.interrupted);
+    if (!found.unrecorded.empty()) return need(node, found.unrecorded);
     if (!found.rerun.empty()) return chooseRerun(n, changed);
     if (!found.lostParts.empty()) return need(node, found.lostParts);
     if (changed) return need(node, whatChanged(node));

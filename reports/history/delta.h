@@ -19,6 +19,12 @@ enum class RecordUse {
   kSurvey,    ///< of any plan: it only says which parts a node has now
 };
 
+/// A node of which a new run left no record that counts, as the run's folder tells.
+struct UnrecordedNode {
+  std::string node;
+  std::string why;  ///< one line
+};
+
 /// All records that were read. `uses` has one entry for each of records.nodes; records.quarantined are new
 /// ones.
 struct DeltaInput {
@@ -28,6 +34,7 @@ struct DeltaInput {
   std::vector<RecordUse> uses;
   /// New ones without a record; their paths are as a user types them.
   std::vector<fleet::InterruptedRun> interruptedRuns;
+  std::vector<UnrecordedNode> unrecorded;
   /// A new run that ended later, in seconds since 1970, shows that a clock is wrong.
   double latest = std::numeric_limits<double>::infinity();
 };
@@ -72,6 +79,7 @@ struct Delta {
 /// when
 /// - a newer record, or a part that turned up in another node, shows that it changed, and it was not run
 /// since;
+/// - a new run of it left no record;
 /// - its new runs were of different parts or software;
 /// - an inventory scan that says it is older than the acceptance shows other parts: its clock may be wrong;
 /// - one of its accepted records is gone or was edited.

@@ -101,7 +101,77 @@ class Delta : public ::testing::Test {
   ProcessResult history(const std::vector<std::string>& arguments) {
     ProcessOptions options;
     options.environment["MUSTER_HISTORY"] = (dir_.path() / "history.sqlite").string();
+    options.environment["PATH"] = dir_.path().string();  // there is no Slurm to ask
     return runMuster(std::vector<std::string>{"history"} + arguments, options);
+  }
+  /// Makes the runs of nodes 0 and 1 those of a run on Slurm that lacks the record of node 2.
+  fs::path onSlurm() {
+    const fs::path run = dir_.path() / "runs" / "slurm";
+    fs::create_directories(run / "records" / "nodes");
+    again(0);
+    fs::rename(again(1, kNewSerial), run / "records" / "nodes");
+    for (int rank = 0; rank < 3; ++rank) {
+      const std::string node = nodeName(rank), job = std::to_string(70 + rank);
+      dir_.write("runs/slurm/claims/" + node, job + " 2026-11-21T03:10:26Z\n");
+      dir_.write("runs/slurm/exits/" + node, rank == 2 ? "2\n" : "0\n");
+      if (rank == 2) continue;
+      Record record = recordIn(run / "records" / "nodes" / node);
+      record.environment["SLURM_JOB_ID"] = job;
+      EXPECT_TRUE(writeRecord(recordText(record), run / "records" / "nodes" / node / "record.json").ok());
+    }
+    Json jobs = {
+        {"gpus", 0}, {"minutes", 60}, {"gap_minutes", 30}, {"at_once", 0}, {"mounts", Json::array()}};
+    for (const char* text : {"name", "partition", "account", "reservation", "qos", "constraint", "runtime",
+                             "image", "container_muster", "muster"})
+      jobs[text] = "";
+    const Json submission = {{"schema", 1},
+                             {"id", "run"},
+                             {"created", 1},
+                             {"plan_name", "short"},
+                             {"plan_file", "plan.toml"},
+                             {"plan_sha256", ""},
+                             {"scenario_file", "healthy.toml"},
+                             {"nodes", {nodeName(0), nodeName(1), nodeName(2)}},
+                             {"options", Json::array()},
+                             {"fleet_options", Json::array()},
+                             {"node_stages", true},
+                             {"cluster_stages", false},
+                             {"jobs", jobs}};
+    dir_.write("runs/slurm/slurm.json", submission.dump());
+    dir_.write("runs/slurm/jobs.jsonl", "");
+    return run;
+  }
+  /// The same on Kubernetes, of the nodes `nodes`.
+  fs::path onKubernetes(const std::vector<std::string>& nodes) {
+    const fs::path run = dir_.path() / "runs" / "kube";
+    if (!fs::exists(run)) {
+      fs::create_directories(run / "rounds");
+      again(0);
+      fs::rename(again(1, kNewSerial), run / "records");
+    }
+    const Json submission = {{"schema", 1},
+                             {"id", "run"},
+                             {"release", "muster"},
+                             {"created", 1},
+                             {"context", ""},
+                             {"namespace", "tests"},
+                             {"plan_name", "short"},
+                             {"plan_file", "plan.toml"},
+                             {"simulated", true},
+                             {"together", false},
+                             {"nodes", nodes},
+                             {"fleet_options", Json::array()},
+                             {"value_files", Json::array()}};
+    dir_.write("runs/kube/k8s.json", submission.dump());
+    return run;
+  }
+  /// The nodes to retest after these runs.
+  Json needing(const std::vector<std::string>& runs) {
+    const auto said = delta(runs + std::vector<std::string>{"--since", accepted().string(), "--out",
+                                                            out().string(), "--unconfirmed", "--json"});
+    EXPECT_EQ(said.exitCode, 3) << said.out << said.err;
+    const Json json = Json::parse(said.out, nullptr, false);
+    return json.is_object() ? json["run_again"] : Json();
   }
   void expectRefused(const ProcessResult& result, int code, const std::string& part) {
     EXPECT_EQ(result.exitCode, code) << result.out << result.err;
@@ -360,6 +430,93 @@ TEST_F(Delta, TakesNoRecordOfARunOnKubernetesWithoutItsMac) {
       {"fleet", (run / "records").string(), "--expect", dir_.write("one.txt", nodeName(1) + "\n").string()});
   EXPECT_EQ(judged.exitCode, 3) << judged.out;
   EXPECT_THAT(judged.out, HasSubstr(why));
+}
+
+TEST_F(Delta, WantsANodeRunAgainThatASlurmRunLeftWithoutARecord) {
+  const fs::path run = onSlurm(), nodes = run / "records" / "nodes";
+  expectRefused(merge(run.string(), {"--unconfirmed"}), 3,
+                "sim-node-0002: the run in " + run.string() +
+                    " left no record of it (exit 2): finish it with `muster slurm resume " + run.string());
+  const fs::path link = dir_.path() / "link";
+  fs::create_directory_symlink(run, link);
+  for (const fs::path& named : {run, run / "records", nodes, run.parent_path(), link, link / "records"})
+    EXPECT_EQ(needing({named.string()}), Json::array({nodeName(2)})) << named;
+  // Of a plan with stages of all nodes each has a second record.
+  const std::string submission = readWhole(run / "slurm.json");
+  dir_.write("runs/slurm/cluster_exits/" + nodeName(0), "4\n");
+  replaceIn(run / "slurm.json", R"("cluster_stages":false)", R"("cluster_stages":true)");
+  expectRefused(merge(run.string(), {"--unconfirmed"}), 3,
+                "retest: sim-node-0000,sim-node-0001,sim-node-0002\n");
+  EXPECT_THAT(merge(run.string(), {"--unconfirmed"}).out,
+              HasSubstr("left no record of it (exit 4 in stages of scope cluster)"));
+  dir_.write("runs/slurm/slurm.json", submission);
+  // A run that left nothing at all.
+  fs::rename(nodes, dir_.path() / "elsewhere");
+  fs::create_directories(nodes);
+  EXPECT_EQ(needing({run.string()}), Json::array({nodeName(0), nodeName(1), nodeName(2)}));
+  EXPECT_THAT(delta({run.string(), "--out", out().string()}).err, HasSubstr("with --since"));
+  fs::remove(nodes);
+  fs::rename(dir_.path() / "elsewhere", nodes);
+  // The other nodes alone.
+  const auto merged = delta({(nodes / nodeName(0)).string(), (nodes / nodeName(1) / "record.json").string(),
+                             "--since", accepted().string(), "--out", out().string(), "--unconfirmed"});
+  EXPECT_EQ(merged.exitCode, 0) << merged.out << merged.err;
+}
+
+TEST_F(Delta, HoldsAJournalInASlurmRunAgainstTheNodeInWhoseDirectoryItIs) {
+  const fs::path run = onSlurm();
+  const std::string of2 = "runs/slurm/records/nodes/" + nodeName(2) + "/journal.jsonl";
+  const std::string journal = readWhole(accepted() / nodeName(0) / "journal.jsonl");
+  ASSERT_FALSE(journal.empty());
+  for (const auto& [text, why] :
+       {std::pair{journal, "claims to be of sim-node-0000, but is in the directory of sim-node-0002"},
+        std::pair{std::string(), "its journal has no complete first line"},
+        std::pair{std::string("{}\n"), "its journal cannot be read"}}) {
+    dir_.write(of2, text);
+    const auto result = merge(run.string(), {"--unconfirmed"});
+    expectRefused(result, 3, "retest: sim-node-0002\n");
+    EXPECT_THAT(result.out, HasSubstr(why));
+    EXPECT_THAT(result.out, HasSubstr("records/nodes/sim-node-0002: "));
+  }
+  // Where no node writes, and outside of such a run, nobody can tell whose it is.
+  const std::string other = "runs/slurm/records/nodes/other";
+  dir_.write(other + "/journal.jsonl", journal);
+  expectRefused(merge(run.string(), {"--unconfirmed"}), 2,
+                other + " cannot be used: no job of this run writes a record here");
+  const std::string plain = again(1, kNewSerial, "h100x8-healthy", kDeltaPlan, "plain");
+  dir_.write("plain/" + nodeName(2) + "/journal.jsonl", "");
+  expectRefused(merge(plain), 2,
+                "plain/sim-node-0002 cannot be used: no record, and its journal has no complete first line");
+}
+
+TEST_F(Delta, WantsANodeRunAgainThatARunOnKubernetesLeftWithoutARecord) {
+  const std::vector<std::string> all = {nodeName(0), nodeName(1), nodeName(2)};
+  const fs::path run = onKubernetes(all);
+  const auto expectWanted = [&](const std::string& why) {
+    const auto result = merge(run.string(), {"--unconfirmed"});
+    expectRefused(result, 3, "retest: sim-node-0002\n");
+    EXPECT_THAT(result.out,
+                HasSubstr("left no record of it (" + why + "): finish it with `muster k8s resume"));
+  };
+  expectWanted("no result was collected");
+  dir_.write("runs/kube/results/" + nodeName(2) + ".json",
+             R"({"pod": "p", "round": 1, "exit_code": 1, "problem": "the pod's log holds no record"})");
+  expectWanted("exit 1: the pod's log holds no record");
+  for (const fs::path& named : {run, run / "records", run.parent_path()})
+    EXPECT_EQ(needing({named.string()}), Json::array({nodeName(2)})) << named;
+  // Another node's record is none of it.
+  fs::create_directory(run / "records" / nodeName(2));
+  fs::copy_file(run / "records" / nodeName(0) / "record.json", run / "records" / nodeName(2) / "record.json");
+  EXPECT_EQ(needing({run.string()}), Json::array({nodeName(2)}));
+  fs::remove_all(run / "records" / nodeName(2));
+  // One that cannot be used is named.
+  dir_.write("runs/kube/records/" + nodeName(2) + "/record.json", "{");
+  expectRefused(merge(run.string(), {"--unconfirmed"}), 2, "sim-node-0002/record.json cannot be used");
+  fs::remove_all(run / "records" / nodeName(2));
+  // A node that the fleet does not have is no matter of its acceptance.
+  onKubernetes({nodeName(0), nodeName(1), "spare"});
+  const auto merged = merge(run.string(), {"--unconfirmed"});
+  EXPECT_EQ(merged.exitCode, 0) << merged.out << merged.err;
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ USES = {
     APP + "submit": [CORE, SYSTEM, INPUTS, "runner/plan", "runner/dispatch", APP + "node", APP + "input", APP + "fleet"],
     APP + "slurm": [CORE, SYSTEM, INPUTS, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, FINDINGS, APP + "process", APP + "input", APP + "fleet", APP + "submit"],
     APP + "kube": [CORE, SYSTEM, INPUTS, "runner/judge", "runner/dispatch", "runner/kube", "runner/slurm", RECORD, "reports/fleet/read", APP + "process", APP + "node", APP + "input", APP + "fleet", APP + "submit"],
-    APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
+    APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/slurm", "runner/kube", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
                       APP + "process", APP + "node", APP + "input", APP + "fleet"],
     APP + "attest": [CORE, SYSTEM, METRICS, "runner/attest", "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", RECORD, FINDINGS, "reports/acceptance", "reports/html",
                      "reports/junit", "reports/fleet", "reports/fleet/assess", "reports/fleet/check", "reports/fleet/read", "reports/fleet/render", APP + "stage", APP + "node", APP + "input",

@@ -27,8 +27,9 @@ retested.)";
 constexpr const char* kDeltaExamples = R"(
 After a repair, only the affected nodes are retested. RUN holds their new records; the records of all other nodes come
 from the accepted fleet (--since, default: the newest accepted fleet in the history). A node must be retested if a newer
-record shows another serial number or driver, if one of its parts was found in another node, or if the record it was
-accepted with is gone. --survey takes later runs of any plan with the fleet's backend; only their inventory is used.
+record shows another serial number or driver, if one of its parts was found in another node, if the record it was
+accepted with is gone, or if RUN ran or was submitted (Slurm, Kubernetes) on it and has no record of it.
+--survey takes later runs of any plan with the fleet's backend; only their inventory is used.
 
 Nothing is merged while a node must be retested (exit 3) or if the plan, overrides, profile or backend of a new record
 differ from the accepted fleet (exit 2). Otherwise writes the records, fleet.json and fleet.html, which state the source

@@ -14,6 +14,7 @@
 #include "runner/app/fleet/fleet_command.h"
 #include "runner/app/history/history_command.h"
 #include "runner/app/history/history_json.h"
+#include "runner/app/history/unrecorded_nodes.h"
 #include "runner/app/input/record_input.h"
 #include "runner/app/input/run_records.h"
 #include "runner/app/node/outputs.h"
@@ -60,6 +61,10 @@ Status checkOptions(const HistoryOptions& options) {
   return {};
 }
 
+Error noRecord(const fs::path& folder, const std::string& more = "") {
+  return {ErrorCode::kUsage, "no record.json in this directory" + more, folder.string()};
+}
+
 /// Record files of a folder of runs, or the file itself.
 Status addRecords(const fs::path& given, RecordUse use, std::vector<FoundRecord>& found) {
   std::error_code error;
@@ -68,25 +73,12 @@ Status addRecords(const fs::path& given, RecordUse use, std::vector<FoundRecord>
     return {};
   }
   MUSTER_TRY(const auto records, fleet::findRecords(history::recordsFolderOf(given)));
-  if (records.empty() && use != RecordUse::kAccepted)
-    return Error{ErrorCode::kUsage, "no record.json in this directory", given.string()};
+  if (records.empty() && use != RecordUse::kAccepted) {
+    MUSTER_TRY(const auto launched, launchedRunsAt(given));
+    if (launched.empty() || use == RecordUse::kSurvey) return noRecord(given);
+  }
   for (const fs::path& path : records) found.push_back({path, use});
   return {};
-}
-
-/// The new runs of these directories that have no record.
-Result<std::vector<fleet::InterruptedRun>> readInterruptedRuns(const std::vector<fs::path>& given) {
-  std::vector<fleet::InterruptedRun> runs;
-  std::error_code error;
-  for (const fs::path& folder : given) {
-    if (!fs::is_directory(folder, error)) continue;
-    MUSTER_TRY(const auto paths, fleet::findInterruptedRuns(history::recordsFolderOf(folder)));
-    for (const fs::path& path : paths) {
-      MUSTER_TRY(auto run, fleet::readInterruptedRun(path, validUtf8(path.string())));
-      runs.push_back(std::move(run));
-    }
-  }
-  return runs;
 }
 
 /// A new run may lie below the accepted fleet's folder: a file is read once, for what it was named first.
@@ -102,6 +94,7 @@ void dropRepeated(std::vector<FoundRecord>& found) {
 /// node.
 Result<KeptFleet> acceptedFleet(const HistoryOptions& options, const std::vector<FoundRecord>& news) {
   if (!options.since.empty()) return history::readFleetIn(options.since);
+  if (news.empty()) return noRecord(options.reruns.front(), "; give the accepted fleet with --since");
   fleet::FleetNames names;
   MUSTER_TRY(const auto node,
              fleet::RecordReader(names).read(news.front().path).context(news.front().path.string()));
@@ -159,8 +152,10 @@ Result<DeltaInput> readAll(KeptFleet accepted, const std::vector<FoundRecord>& f
   for (size_t i = 0; i < found.size(); ++i) uses.emplace(nameOf(i), found[i].use);
   for (const auto& node : input.records.nodes) input.uses.push_back(uses.at(node.path));
   auto& bad = input.records.quarantined;
-  const auto first = std::stable_partition(
-      bad.begin(), bad.end(), [&](const auto& one) { return uses.at(one.path) != RecordUse::kAccepted; });
+  const auto first = std::stable_partition(bad.begin(), bad.end(), [&](const auto& one) {
+    const auto use = uses.find(one.path);  // a long path was shortened
+    return use == uses.end() || use->second != RecordUse::kAccepted;
+  });
   input.unreadable.assign(first, bad.end());
   bad.erase(first, bad.end());
   return input;
@@ -345,12 +340,16 @@ Result<int> historyDelta(const HistoryOptions& options) {
   }
   MUSTER_TRY(DeltaInput input, readAll(std::move(accepted), found, waivers, options.unconfirmed));
   MUSTER_CHECK_OK(checkNews(input));
-  MUSTER_TRY(input.interruptedRuns, readInterruptedRuns(options.reruns));
+  MUSTER_CHECK_OK(addUnrecorded(options.reruns, input));
   const Delta delta = history::planDelta(input);
   if (!delta.mismatches.empty())
     return Error{ErrorCode::kUsage, fmt::format("nothing was merged:\n  {}", join(delta.mismatches, "\n  ")),
                  ""};
   const bool complete = delta.needing().empty();
+  const auto& uses = input.uses;
+  if (complete && !options.reruns.empty() &&
+      std::find(uses.begin(), uses.end(), RecordUse::kRerun) == uses.end())
+    return noRecord(options.reruns.front());
   if (!options.json) printPlan(input, delta);
   if (complete && !options.reruns.empty()) return merge(input, delta, options, waivers);
   if (options.json)

@@ -166,6 +166,13 @@ fs::path kubeKeyOf(const fs::path& path) {
   return run.empty() ? run : run / "run.key";
 }
 
+fs::path placeInRun(const fs::path& folder, const fs::path& path) {
+  std::error_code error;
+  const fs::path records = folder / "records";
+  const fs::path place = fs::absolute(path, error).lexically_normal().lexically_relative(records);
+  return *place.begin() == ".." ? fs::weakly_canonical(path, error).lexically_relative(records) : place;
+}
+
 Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed) {
   auto witness = slurm::Witness::ask(run);
   if (witness.ok() || !unconfirmed || witness.error().code == ErrorCode::kTimeout) return witness;
@@ -229,12 +236,7 @@ Result<fleet::NodeSummary> RecordsOfAnyRun::read(fleet::RecordReader& reader, co
   reader.setOrigin(std::move(origin));
   auto node = reader.read(record, directory);
   if (run == nullptr || !node.ok()) return node;
-  std::error_code error;
-  fs::path place =
-      fs::absolute(record, error).lexically_normal().lexically_relative(found->first / "records");
-  if (*place.begin() == "..")
-    place = fs::weakly_canonical(record, error).lexically_relative(found->first / "records");
-  MUSTER_CHECK_OK(checkPlace(run->rules, place.string(), node->node, &*node));
+  MUSTER_CHECK_OK(checkPlace(run->rules, placeInRun(found->first, record).string(), node->node, &*node));
   return node;
 }
 

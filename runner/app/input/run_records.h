@@ -29,6 +29,9 @@ std::filesystem::path slurmRunOf(const std::filesystem::path& path);
 /// The key of the run on Kubernetes that `path` is or lies in. Empty: none.
 std::filesystem::path kubeKeyOf(const std::filesystem::path& path);
 
+/// Where `path` lies below the records/ of the run in `folder`, which is that of slurmRunOf() or kubeKeyOf().
+std::filesystem::path placeInRun(const std::filesystem::path& folder, const std::filesystem::path& path);
+
 /// Slurm's answer; with `unconfirmed` also where there is no Slurm to ask, as if it had forgotten all jobs.
 Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed);
 

@@ -223,6 +223,17 @@ TEST_F(HistoryDelta, WantsANodeRunAgainWhoseRunWasInterrupted) {
   }
 }
 
+TEST_F(HistoryDelta, WantsANodeRunAgainOfWhichARunLeftNoRecord) {
+  input_.unrecorded = {{"n2", "no record (exit 2)"}, {"n2", "another reason"}, {"spare", "no record"}};
+  for (int times = 0; times < 2; ++times) {
+    const Delta delta = plan();
+    EXPECT_THAT(delta.needing(), ElementsAre("n2"));
+    EXPECT_EQ(delta.nodes[1].why, "no record (exit 2)");
+    EXPECT_THAT(delta.mismatches, IsEmpty());
+    add(replaced("n2"), RecordUse::kRerun);
+  }
+}
+
 TEST_F(HistoryDelta, RefusesARunOfAClockThatIsAhead) {
   add(replaced("n2"), RecordUse::kSurvey);
   const size_t ahead = add(record("n2", kLater + 1e8), RecordUse::kRerun);
