@@ -22,7 +22,8 @@ std::vector<StageOfText> stagesOf(const std::optional<PlanDocument>& document) {
     const bool required = stage.value("required", Json(true)) != false;
     std::vector<std::string> names = sweepNames(name->get<std::string>(), stage.value("nodes", Json()));
     if (names.empty()) return {};
-    for (std::string& one : names) stages.push_back({std::move(one), stated, required});
+    const bool swept = stage.contains("nodes");
+    for (std::string& one : names) stages.push_back({std::move(one), stated, required, swept});
   }
   return stages;
 }

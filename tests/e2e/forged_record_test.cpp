@@ -87,6 +87,31 @@ TEST_F(ForgedRecord, LacksAStageOfItsPlan) {
   });
 }
 
+/// A skip blocks acceptance wherever the plan requires the stage.
+TEST_F(ForgedRecord, SkippedAStageOfItsPlanWithoutBeingHeldBack) {
+  const auto skip = [](Record& r) {
+    StageRecord& stage = gemmOf(r);
+    stage.state = StageState::kSkipped;
+    stage.reason = "it was not needed";
+    stage.telemetry.clear();
+    stage.measurements.clear();
+    stage.ranks.clear();
+    stage.verdicts.resize(1);
+    Verdict& only = stage.verdicts.front();
+    only = Verdict();
+    only.stage = stage.name;
+    only.outcome = Outcome::kSkipped;
+    only.required = false;
+    only.detail = stage.reason;
+    for (Json& part : stage.evidence)
+      if (part.is_array()) part = Json::array();
+    stage.evidence["state"] = "skipped";
+    stage.evidence["reason"] = stage.reason;
+    stage.evidence["required"] = false;
+  };
+  expectRefused(skip, false);
+}
+
 TEST_F(ForgedRecord, HoldsAnotherTextOfItsPlan) {
   expectRefused([](Record& r) {
     std::erase_if(r.stages, [](const auto& s) { return s.name == "gemm"; });

@@ -40,6 +40,17 @@ PlanStages stagesByPlan(const FleetRecords& records, PlanStages known) {
   return known;
 }
 
+/// A skip that does not count against its node.
+bool blocksNothing(const StageSummary& stage) {
+  return stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0 &&
+         stage.accounting.of(Outcome::kWaived) == 0;
+}
+
+/// Whether a run of that many nodes may have no group for the stage (partOf() of the runner's plans).
+bool lacksGroup(const StageSummary& stage, const NodeSummary& node) {
+  return stage.groupNodes == 0 || stage.groupNodes > node.nodeCount;
+}
+
 }  // namespace
 
 void sortByPath(std::vector<Quarantined>& list) {
@@ -53,9 +64,14 @@ void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
     const StagesOfPlan& plan = wanted.at(node.planSha256);
     std::string difference = stageDifference(stagesOf(node, *records.names), plan.names);
     for (const StageSummary& stage : node.stages)
-      if (const std::string& name = records.names->texts[stage.name];
-          stage.state == StageState::kRan && !stage.required && plan.required.contains(name))
-        difference = fmt::format("stage {} may be skipped, and its plan requires it", printable(name, 80));
+      if (const std::string& name = records.names->texts[stage.name]; plan.required.contains(name)) {
+        if (!stage.required)
+          difference = fmt::format("stage {} may be skipped, and its plan requires it", printable(name, 80));
+        else if (blocksNothing(stage) && node.partial.empty() &&
+                 !(plan.swept.contains(name) && lacksGroup(stage, node)))
+          difference = fmt::format("the skip of stage {} blocks nothing, and its plan requires it",
+                                   printable(name, 80));
+      }
     if (!difference.empty())
       records.quarantined.push_back({node.path, node.node, "edited or truncated: " + difference});
     return !difference.empty();

@@ -18,13 +18,14 @@ void sortByPath(std::vector<Quarantined>& list);
 struct StagesOfPlan {
   std::vector<std::string> names;
   std::set<std::string> required;
+  std::set<std::string> swept{};  ///< of those with several numbers of nodes a run may have no group
 };
 /// By the digest of the plan.
 using PlanStages = std::map<std::string, StagesOfPlan>;
 
-/// Moves the records without a stage of their plan, with another one, or that call one optional which their
-/// plan requires, to the quarantined. Of a plan that is not in `stages`, what most of its records hold
-/// counts.
+/// Moves the records without a stage of their plan, with another one, or that call one optional, or
+/// skipped it without being held back, which their plan requires, to the quarantined. Of a plan that is not
+/// in `stages`, what most of its records hold counts.
 void setAsideIncomplete(FleetRecords& records, const PlanStages& stages);
 
 /// Of files with the same bytes one counts, the first by path: a copy is no second run.

@@ -33,6 +33,7 @@ fleet::StagesOfPlan stagesIn(const std::string& plan) {
   for (const StageOfText& stage : stagesInText(plan)) {
     stages.names.push_back(stage.name);
     if (stage.required) stages.required.insert(stage.name);
+    if (stage.swept) stages.swept.insert(stage.name);
   }
   if (!stages.names.empty()) stages.names.emplace_back(kInventoryStage);
   return stages;
@@ -59,7 +60,7 @@ Status checkEnds(const Record& record) {
       for (const StageOfText& one : stagesInText(record.plan.text)) plan->emplace(one.name, one);
     }
     const auto found = plan->find(stage);
-    return found == plan->end() ? StageOfText{stage, 0, false} : found->second;
+    return found == plan->end() ? StageOfText{stage, 0, false, false} : found->second;
   };
   const auto edited = [](const StageRecord& stage, const std::string& what) {
     return Error{ErrorCode::kUsage,
@@ -67,6 +68,11 @@ Status checkEnds(const Record& record) {
                  "stage " + printable(stage.name, 80)};
   };
   for (const StageRecord& stage : record.stages) {
+    if (stage.state == StageState::kSkipped && inPlan(stage.name).required && !inPlan(stage.name).swept &&
+        std::none_of(stage.verdicts.begin(), stage.verdicts.end(), [](const Verdict& verdict) {
+          return verdict.required || verdict.outcome == Outcome::kWaived;
+        }))
+      return edited(stage, "its skip blocks nothing, and its plan requires it");
     if (stage.state != StageState::kRan || stage.name == kWaiverStage) continue;
     MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(stage));
     std::map<std::string_view, std::set<int>> ended;
