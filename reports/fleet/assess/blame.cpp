@@ -124,8 +124,8 @@ void BlameTable::collectAbsent(const NodeSummary& record) {
     const bool finished = stage.state == StageState::kRan && said.empty() && record.resumed < leader.resumed;
     if (!(finished || accusesOnly(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
     leader.absentSay = finished ? "node 0 was restarted after others had finished this stage" : said;
-    ++leader.absent;
-    leader.startedLater = leader.startedLater || record.resumed < leader.resumed;
+    leader.absent.insert(record.node);
+    if (record.resumed < leader.resumed) leader.earlier.insert(record.node);
   }
 }
 
@@ -136,7 +136,10 @@ void BlameTable::believeTheAbsent() {
     if (!leader.confession.empty()) leader.text = leader.confession;
     const auto absent = absentNodes(leader.text);
     const bool metNobody = absent && absent->first + 1 == absent->second;
-    if (leader.startedLater || (leader.absent > 1 && metNobody)) leader.text = leader.absentSay;
+    // One of many could say so to hide that it was absent.
+    const bool startedLater =
+        !leader.earlier.empty() && 2 * (leader.earlier.size() + 1) >= runs_.membersOf(stage).size();
+    if (startedLater || (leader.absent.size() > 1 && metNobody)) leader.text = leader.absentSay;
   }
 }
 
@@ -258,6 +261,11 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   // (plugins/ring/report.h).
   const std::vector<std::string> named = nodesOf(suspect);
   const bool endOf = std::find(named.begin(), named.end(), record.node) != named.end();
+  // Who is node 0 nobody knows where two say that they were: they are incomplete, and nobody is rejected for
+  // it.
+  if (const std::set<std::string>& first = runs_.nodesOf(runs_.runOf(record), 0);
+      !endOf && first.size() > 1 && first.contains(record.node))
+    return {{}, false, ""};
   // A switch is no node's own part: each node below it says so.
   if (!endOf && !runs_.leads(record) && suspect.kind != SuspectKind::kSwitch)
     return {{ownPart(d, record)}, true, ""};

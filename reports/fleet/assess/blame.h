@@ -98,11 +98,11 @@ class BlameTable {
   /// What node 0 of a run says of a stage, and the others of it.
   struct LeaderSaid {
     std::string text;
-    int resumed = 0;            ///< its starts before the one that says it
-    size_t absent = 0;          ///< of those that it waited for in vain, how many missed node 0
-    std::string absentSay;      ///< what one of them says
-    std::string confession;     ///< what one says of itself that node 0 lost with all others
-    bool startedLater = false;  ///< node 0 was started again after one of them began
+    int resumed = 0;                  ///< its starts before the one that says it
+    std::set<std::string> absent{};   ///< of those that it waited for in vain, who missed node 0
+    std::string absentSay;            ///< what one of them says
+    std::string confession;           ///< what one says of itself that node 0 lost with all others
+    std::set<std::string> earlier{};  ///< of these, who began before node 0 was started again
   };
   std::map<StageOfRun, LeaderSaid> leaderSays_;
   std::map<StageOfRun, std::map<int, std::set<std::string>>>

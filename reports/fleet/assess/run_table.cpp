@@ -314,42 +314,44 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
   const auto lacks = [&](const auto& entry) {
     return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
   };
-  std::map<uint32_t, std::string> lacking,
-      lackingAny;  // by stage, a run of several that lacks nodes, and any
-  for (const auto& entry : members_) {
-    std::vector<std::string> names;
-    for (const auto& [node, size] : entry.second) names.push_back(node);
-    if (!lacks(entry)) continue;
-    lackingAny.emplace(entry.first.second, shortNames(names));
-    if (names.size() > 1) lacking.emplace(entry.first.second, shortNames(names));
-  }
-  std::set<std::string> named;
-  for (const Entry& entry : entries_) {
-    if (entry.repeated || !isAlone(*entry.record)) continue;
-    for (const StageSummary& stage : entry.record->stages) {
-      const auto met = lackingAny.find(stage.name);
-      if (met == lackingAny.end() || stage.state != StageState::kRan ||
-          !named.insert(entry.record->node).second)
-        continue;
-      clashes_.push_back(
-          {{entry.record->node},
-           fmt::format("{} says that it ran stage {} alone, and the run of {} lacks a node",
-                       entry.record->node, printable(records_.names->texts[stage.name], 200), met->second)});
-    }
-  }
+  std::map<uint32_t, std::string> lacking;           // by stage, a run of several that lacks nodes
+  std::map<uint32_t, std::set<std::string>> single;  // ... those of which one node alone tells
+  std::map<uint32_t, std::set<std::string>> alone;   // ... who says that it was in none
   for (const auto& entry : members_) {
     const auto& [group, members] = entry;
-    const auto met = lacking.find(group.second);
-    if (members.size() != 1 || !lacks(entry) || met == lacking.end() || !told.contains(group.first) ||
-        metByStrangers.contains(group.first))
-      continue;
-    const auto& [node, size] = *members.begin();
-    if (named.insert(node).second)
-      clashes_.push_back(
-          {{node},
-           fmt::format("{} says that it met a group of {} nodes in stage {}, of which nobody else has a "
-                       "record, and that of {} lacks a node",
-                       node, size, printable(records_.names->texts[group.second], 200), met->second)});
+    if (!lacks(entry)) continue;
+    std::vector<std::string> names;
+    for (const auto& [node, size] : members) names.push_back(node);
+    if (names.size() > 1)
+      lacking.emplace(group.second, shortNames(names));
+    else if (told.contains(group.first) && !metByStrangers.contains(group.first))
+      single[group.second].insert(names.front());
+  }
+  for (const Entry& entry : entries_)
+    if (!entry.repeated && isAlone(*entry.record))
+      for (const StageSummary& stage : entry.record->stages)
+        if (isOverNodes(stage)) alone[stage.name].insert(entry.record->node);
+  std::set<std::string> named;
+  const auto tell = [&](const std::set<std::string>& nodes, uint32_t stage, const char* what,
+                        const std::string& met) {
+    for (const std::string& node : nodes)
+      if (named.insert(node).second)
+        clashes_.push_back({{node},
+                            fmt::format("{} says that {} stage {}, and the run of {} lacks a node", node,
+                                        what, printable(records_.names->texts[stage], 200), met)});
+  };
+  constexpr const char* kRanAlone = "it was alone in";
+  constexpr const char* kMetOthers = "it met others, of whom there is no record, in";
+  for (const auto& [stage, met] : lacking) {
+    tell(alone[stage], stage, kRanAlone, met);
+    tell(single[stage], stage, kMetOthers, met);
+  }
+  // Of two that each tell of a run of their own either may be lying; of more, who says that it met others.
+  for (const auto& [stage, nodes] : single) {
+    if (alone[stage].empty()) continue;
+    const std::string met = shortNames({nodes.begin(), nodes.end()});
+    tell(nodes, stage, kMetOthers, met);
+    if (alone[stage].size() == 1) tell(alone[stage], stage, kRanAlone, met);
   }
 }
 
@@ -398,6 +400,11 @@ void RunTable::findOdd() {
     for (const StageSummary& stage : record.stages) {
       if (!entry.repeated) ask("the scope", "", record, stage, std::string(nameOf(stage.scope)));
       if (!isOverNodes(stage) || isAlone(record)) continue;
+      // Nodes of one run have the same groups; what else may be skipped without being held back is optional.
+      if (stage.required && (stage.state == StageState::kRan ||
+                             (stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0)))
+        ask("whether it ran", runOf(record), record, stage,
+            stage.state == StageState::kRan ? "ran" : "skipped");
       const std::string& id = groupId(stage);
       if (stage.state == StageState::kRan)
         ask("the group", "", record, stage, id.empty() ? "not told" : "told");

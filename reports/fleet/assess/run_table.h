@@ -112,9 +112,9 @@ class RunTable {
   const FleetRecords& records_;
   bool manyRuns_;
   std::set<uint32_t> clusterStages_;
-  std::vector<std::string> runs_;           ///< by index of the record; see runs.h
-  std::map<std::string, int> fleetCounts_;  ///< agreed numbers of nodes by fleet id
-  std::map<std::string, std::set<std::string>> nodesOfRuns_;  ///< of those whose groups are told
+  std::vector<std::string> runs_;                                ///< by index of the record; see runs.h
+  std::map<std::string, int> fleetCounts_;                       ///< agreed numbers of nodes by fleet id
+  std::map<std::string, std::set<std::string>> nodesOfRuns_;     ///< of those whose groups are told
   std::map<StageOfRun, std::map<std::string, int>> groupSizes_;  ///< as each node tells it; 0: it does not
   std::vector<Entry> entries_;
   std::set<std::string> recorded_;

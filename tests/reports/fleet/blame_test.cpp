@@ -989,6 +989,49 @@ TEST(Blame, WhoClaimsToBeNodeZeroSpeaksForNobody) {
     }
 }
 
+/// Nor is the true one rejected for what it reports of others.
+TEST(Blame, NodeZeroIsNotRejectedBecauseAnotherClaimsToBeIt) {
+  GroupFleet made(3, 6);
+  for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
+  made.reports(0, "node n5", "node");
+  made.record(5).nodeRank = 0;
+  const Fleet fleet = made.assess(false);
+  for (const char* node : {"n0", "n5"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kIncomplete) << nodeOf(fleet, node).reason;
+}
+
+/// One that was absent cannot say that node 0 was started again, where most were there.
+TEST(Blame, WhoWasAbsentDoesNotLayItToNodeZero) {
+  GroupFleet made(3, 6);
+  made.endBy("");
+  for (int node = 0; node < 5; ++node) {
+    made.didNotBegin(node, "1 of 6 nodes did not arrive: node 5 (n5); look at its run, or start it");
+    made.record(node).resumed = 1;
+  }
+  made.stage(5) = GroupFleet(3, 6).stage(5);
+  made.end(5, Acceptance::kAccepted, 0);
+  made.record(5).reasons.clear();
+  const Fleet fleet = made.assess();
+  EXPECT_NE(nodeOf(fleet, "n5").state, NodeState::kAccepted) << nodeOf(fleet, "n5").reason;
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAffected) << nodeOf(fleet, "n1").reason;
+}
+
+/// Who was alone, or says so, and one that met others of whom nobody has a record.
+TEST(Blame, OneThatMetOthersSetsNobodyAsideThatRanAlone) {
+  GroupFleet made(3, 6);
+  for (int node = 0; node < 5; ++node) {
+    made.record(node).nodeCount = 1;
+    made.record(node).nodeRank = 0;
+    made.stage(node).group["nodes"] = 1;
+    made.stage(node).group["world_size"] = made.ranks();
+  }
+  made.stage(5).group["id"] = "own";
+  const Fleet fleet = made.assess(true);
+  for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+  EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete);
+}
+
 /// What one says of node 0, or of itself, is believed of that node alone.
 TEST(Blame, WhoCorrectsNodeZeroNamesNobodyElse) {
   const std::string all = "node 0 (n0), node 1 (n1), node 2 (n2), node 3 (n3) were lost";
