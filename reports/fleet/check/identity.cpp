@@ -99,10 +99,6 @@ std::set<std::string> partKeys(const NodeSummary& record) {
   return keys;
 }
 
-bool disjoint(const std::set<std::string>& a, const std::set<std::string>& b) {
-  return std::none_of(a.begin(), a.end(), [&](const std::string& key) { return b.contains(key); });
-}
-
 /// What names the machine around the devices, known values only.
 struct Frame {
   static constexpr std::array<const char*, 4> kNames = {"board serial", "product serial", "product UUID",
@@ -273,9 +269,10 @@ class IdentityCheck {
   void checkRuns() {
     Keys runs;
     for (size_t i = 0; i < records_.nodes.size(); ++i)
-      for (const std::string& id : {record(i).runId, record(i).redactedFrom}) {
+      for (const auto& [kind, id] :
+           {std::pair("", record(i).runId), std::pair("of ", record(i).redactedFrom)}) {
         if (id.empty()) continue;
-        Key& key = runs[id];
+        Key& key = runs[kind + id];
         key.text = id;
         key.holders.push_back({ownerOf_.at(record(i).node), i});
       }
@@ -438,18 +435,22 @@ class IdentityCheck {
     return groups;
   }
 
-  /// Whether each of them has parts of its own, or a machine id of its own.
+  /// Whether most of them have parts that no other has, or a machine id that no other has.
   [[nodiscard]] bool toldApart(const std::vector<Holder>& holders) const {
-    std::set<std::string> parts, ids;
-    bool byParts = true, byIds = true;
+    std::map<std::string, size_t> parts, ids;  // how many have it
+    const auto idOf = [&](const Holder& holder) { return known(record(holder.record).machine.machineId); };
+    for (const Holder& holder : holders) {
+      for (const std::string& part : partKeys(record(holder.record))) ++parts[part];
+      ++ids[idOf(holder)];
+    }
+    size_t byParts = 0, byIds = 0;
     for (const Holder& holder : holders) {
       const auto own = partKeys(record(holder.record));
-      byParts = byParts && !own.empty() && disjoint(own, parts);
-      parts.insert(own.begin(), own.end());
-      const std::string id = known(record(holder.record).machine.machineId);
-      byIds = byIds && !id.empty() && ids.insert(id).second;
+      byParts += !own.empty() && std::all_of(own.begin(), own.end(),
+                                             [&](const std::string& part) { return parts[part] == 1; });
+      byIds += !idOf(holder).empty() && ids[idOf(holder)] == 1;
     }
-    return byParts || byIds;
+    return 2 * byParts > holders.size() || 2 * byIds > holders.size();
   }
 
   void tell(const std::vector<std::string>& texts, const std::vector<Holder>& holders) {

@@ -52,16 +52,19 @@ std::string namesOf(const std::vector<LastRun>& runs) {
   return join(names, ", ");
 }
 
-const LastRun& firstOf(const std::vector<LastRun>& runs) {
-  return *std::min_element(runs.begin(), runs.end(),
-                           [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
+/// The one in the middle by its start, of two the later: no single record chooses it.
+LastRun middleOf(std::vector<LastRun> runs) {
+  const auto middle = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
+  std::nth_element(runs.begin(), middle, runs.end(),
+                   [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
+  return *middle;
 }
 
-/// Nodes that ran once, before any other node was run again. `again`: nodes that ran more than once.
+/// Nodes that ran once, before most others were run again. `again`: nodes that ran more than once.
 std::vector<LastRun> nodesBehind(const std::vector<LastRun>& last, const std::vector<LastRun>& again) {
   std::vector<LastRun> behind;
   if (again.empty()) return behind;
-  const LastRun& first = firstOf(again);
+  const LastRun first = middleOf(again);
   std::copy_if(last.begin(), last.end(), std::back_inserter(behind), [&](const LastRun& run) {
     return run.finished < first.started &&
            std::none_of(again.begin(), again.end(),
@@ -73,7 +76,7 @@ std::vector<LastRun> nodesBehind(const std::vector<LastRun>& last, const std::ve
 std::string leftBehind(const std::vector<LastRun>& last, const std::vector<LastRun>& again) {
   const std::vector<LastRun> behind = nodesBehind(last, again);
   if (behind.empty()) return "";
-  const LastRun& first = firstOf(again);
+  const LastRun first = middleOf(again);
   return fmt::format("{} was run again on {}, but the newest record of {} is older: {}", first.node,
                      formatUtc(first.started), behind.size() == 1 ? "one node" : "some nodes",
                      namesOf(behind));
@@ -142,7 +145,7 @@ std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
   Runs runs = runsOf(records, candidates, nodes);
   if (const std::vector<LastRun> behind = nodesBehind(runs.last, runs.again);
       runs.again.size() > behind.size())
-    addOld(behind, firstOf(runs.again).started, outdated);
+    addOld(behind, middleOf(runs.again).started, outdated);
   std::sort(runs.last.begin(), runs.last.end(),
             [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
   const double pause = run.fleetId.empty() ? kOutdated : kOutdatedInRun;

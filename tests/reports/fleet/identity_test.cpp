@@ -189,6 +189,25 @@ TEST(Identity, OfAnImageOrAVendorsTextIsNone) {
   EXPECT_EQ(vendor.acceptance, Acceptance::kAccepted) << findingsOf(vendor);
 }
 
+/// One record among them that has a part of another does not make all of them one machine.
+TEST(Identity, OfAnImageIsNoneThoughOneRecordHasAPartOfAnother) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) names.push_back(fmt::format("n{}", i));
+  for (const std::string& name : names) {
+    Record record = machineRecord(name);
+    for (const char* key : {"board_serial", "product_serial", "product_uuid"})
+      record.inventory["host"][key] = machineRecord("n1").inventory["host"][key];
+    if (name == "n4")
+      record.inventory["devices"][3]["serial"] = machineRecord("n3").inventory["devices"][3]["serial"];
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(names);
+  for (const char* name : {"n0", "n1", "n2"})
+    EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kAccepted) << nodeOf(fleet, name).reason;
+  for (const char* name : {"n3", "n4"}) EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kIncomplete) << name;
+}
+
 TEST(Identity, KnowsWhatIsNotASerial) {
   for (const char* none :
        {"", "0", "None", "N/A", "To be filled by O.E.M.", "Default string", "0123456789", "123456789",
@@ -522,6 +541,26 @@ TEST(Outdated, IsAMinorityThatWasNotRunAgain) {
   const Fleet fleet = folder.assess({"n1", "n2", "n3"});
   EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kStale);
   EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAccepted);
+}
+
+/// One that ran twice does not choose by its times whose record is too old.
+TEST(Outdated, IsNobodyBecauseOfOneNodesTimes) {
+  FleetFolder folder;
+  int number = 0;
+  for (const char* name : {"n0", "n1", "n2", "n3", "n4"}) {
+    Record record = machineRecord(name);
+    record.started += 60.0 * number;
+    record.finished += 60.0 * number++;
+    folder.add(record, std::string(name) + "-first");
+    if (std::string(name) != "n3" && std::string(name) != "n4") continue;
+    Record again = machineRecord(name);
+    const double later = std::string(name) == "n4" ? 7200 : again.finished - again.started + 1;
+    again.started += later;
+    again.finished += later;
+    folder.add(again, std::string(name) + "-again");
+  }
+  const Fleet fleet = folder.assess({"n0", "n1", "n2", "n3", "n4"});
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAccepted) << nodeOf(fleet, "n0").reason;
 }
 
 TEST(Run, OfHalfOfTheNodesIsNotTakenForThatOfAll) {
