@@ -29,6 +29,7 @@ struct LaunchedRun {
     std::string end;    ///< "exit 2"
   };
   std::vector<Part> parts;
+  double submitted = 0;                                    ///< seconds since 1970
   std::string resume;                                      ///< the command that does
   fleet::RecordRules rules;                                ///< whose folders they are
   std::set<std::pair<std::string, std::string>> recorded;  ///< folders below records/ and nodes
@@ -47,6 +48,7 @@ Result<LaunchedRun> slurmRun(const fs::path& folder) {
   MUSTER_TRY(const auto store, slurm::RunStore::open(folder));
   const slurm::Submission& submission = store.submission();
   LaunchedRun run;
+  run.submitted = submission.created;
   run.resume = "muster slurm resume " + shellQuote(folder.string());
   run.rules.nodeAt = [submission](const fs::path& place) { return nodeOfPath(submission, place); };
   for (const std::string& node : submission.nodes) {
@@ -64,6 +66,7 @@ Result<LaunchedRun> kubeRun(const fs::path& folder) {
   MUSTER_TRY(const auto store, kube::RunStore::open(folder));
   const std::vector<std::string>& nodes = store.submission().nodes;
   LaunchedRun run;
+  run.submitted = store.submission().created;
   run.resume = "muster k8s resume " + shellQuote(folder.string());
   run.rules.nodeAt = [nodes](const fs::path& place) {
     return std::find(nodes.begin(), nodes.end(), place.string()) == nodes.end() ? "" : place.string();
@@ -160,14 +163,22 @@ Result<std::set<fs::path>> launchedRunsAt(const fs::path& given) {
 
 Status addUnrecorded(const std::vector<fs::path>& given, DeltaInput& input) {
   LaunchedRuns runs(input);
+  std::map<std::string, std::map<fs::path, double>> started;  // by node and run, its newest record
   for (size_t i = 0; i < input.uses.size(); ++i) {
     if (input.uses[i] != history::RecordUse::kRerun) continue;
     const fleet::NodeSummary& record = input.records.nodes[i];
     const fs::path folder = launchedRunOf(record.path);
+    double& newest = started[record.node][folder];
+    newest = std::max(newest, record.started);
     if (LaunchedRun* run = runs.at(folder); run != nullptr)
       for (fs::path at = placeInRun(folder, record.path).parent_path(); !at.empty(); at = at.parent_path())
         run->recorded.emplace(at.string(), record.node);
   }
+  /// Whether the node was run again in another run.
+  const auto isRunAgain = [&](const std::string& node, const fs::path& at, const LaunchedRun& run) {
+    return std::any_of(started[node].begin(), started[node].end(),
+                       [&](const auto& other) { return other.first != at && other.second > run.submitted; });
+  };
   for (const fs::path& folder : given) {
     std::error_code error;
     if (!fs::is_directory(folder, error)) continue;
@@ -178,7 +189,8 @@ Status addUnrecorded(const std::vector<fs::path>& given, DeltaInput& input) {
       const LaunchedRun* run = runs.at(at);
       if (run == nullptr) continue;
       for (const auto& [node, place, end] : run->parts)
-        if (holds(folder, at / "records" / place) && !run->recorded.contains({place, node}))
+        if (holds(folder, at / "records" / place) && !run->recorded.contains({place, node}) &&
+            !isRunAgain(node, at, *run))
           input.unrecorded.push_back(
               {node, fmt::format("the run in {} left no record of it ({}): finish it with `{}`, or give the "
                                  "directories of its other nodes alone",
