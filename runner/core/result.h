@@ -17,7 +17,7 @@ enum class ErrorCode {
   kIo,           ///< the operating system refused to read or write
   kProtocol,     ///< a peer (plugin, rank, record) broke the agreed format
   kTimeout,      ///< a deadline passed
-  kCorrupt,      ///< data that must be equal was not
+  kCorrupt,      ///< data that must be equal was not, or a file is torn
   kPeer,         ///< another rank of the group failed, did not answer or sent nonsense: says nothing about this one
   kInternal,     ///< a fault of Muster itself (exit 4)
 };

@@ -132,10 +132,7 @@ class CoverageMaker {
     made_.run.fleetId = example.fleetId;
     made_.run.simulated = example.simulated;
     for (const auto& [identity, other] : votes)
-      if (const auto& own = best->second.nodes;
-          identity != best->first && other.nodes.size() == own.size() &&
-          !std::equal(own.begin(), own.end(), other.nodes.begin(),
-                      [](const auto& a, const auto& b) { return a.first == b.first; }))
+      if (other.nodes.size() == best->second.nodes.size() && !isNewer(best->second.nodes, other.nodes))
         rivals_ = fmt::format(
             "two runs or plans have equally many nodes ({}), the other is {}; choose one with --plan FILE or "
             "--fleet-id ID",
@@ -146,6 +143,17 @@ class CoverageMaker {
                       "nodes; choose another with --plan FILE or --fleet-id ID",
                       votes.size(), fleetName(made_.run.fleetId), printable(made_.run.planName, 80),
                       made_.run.planSha256.substr(0, 12), best->second.nodes.size()));
+  }
+
+  /// Whether most nodes of both runs ran the first one later; not where these have no node in common.
+  static bool isNewer(const std::map<std::string, double>& run, const std::map<std::string, double>& other) {
+    size_t both = 0, later = 0;
+    for (const auto& [node, started] : run)
+      if (const auto at = other.find(node); at != other.end()) {
+        ++both;
+        later += started > at->second ? 1 : 0;
+      }
+    return &run == &other || 2 * later > both;
   }
 
   static std::string overridesText(const std::vector<std::string>& overrides) {
@@ -250,17 +258,19 @@ class CoverageMaker {
   }
 
   /// Keeps the newest run of a node that did not end well and is not one of those that count. Whoever names
-  /// the run that counts has decided about the others.
+  /// the plan or the run that counts has decided about those of others.
   template <typename Run>
   void addNotCounted(size_t i, std::string_view how, const Run& run, const std::string& stale) {
-    if (!options_.fleetId.empty() || !options_.planSha256.empty() || run.simulated != made_.run.simulated)
-      return;
+    const bool isOfAnother = (!options_.fleetId.empty() && run.fleetId != made_.run.fleetId) ||
+                             (!options_.planSha256.empty() && run.planSha256 != made_.run.planSha256);
+    if (isOfAnother || run.simulated != made_.run.simulated) return;
     NotCounted& newest = notCounted_[i];
     if (!newest.why.empty() && newest.started >= run.started) return;
-    newest = {run.started,
-              fmt::format("a newer run of it, {}, is {} ({}); choose the run that counts with --plan FILE or "
-                          "--fleet-id ID, or move that one away",
-                          printable(run.path, 200), how, stale)};
+    newest = {
+        run.started,
+        fmt::format("a newer run of it, {}, is {} ({}); choose the run that counts by what they differ in, "
+                    "--plan FILE or --fleet-id ID, or move that one away",
+                    printable(run.path, 200), how, stale)};
   }
 
   /// Why a node is not accepted by the records that count: one of it that is newer, or torn, is none of them.
@@ -284,9 +294,13 @@ class CoverageMaker {
         continue;
       }
       const std::filesystem::path path(bad.path);
+      // What lies in the directory of one node is not another one's.
+      if (std::count_if(path.begin(), path.end(),
+                        [&](const auto& part) { return place_.contains(part.string()); }) > 1)
+        continue;
       for (const std::filesystem::path& name : {path.filename(), path.parent_path().filename()}) {
         quarantinedOf_.emplace(name.string(), &bad);
-        tornOf_.emplace(name.string(), &bad);
+        if (bad.torn) tornOf_.emplace(name.string(), &bad);
       }
     }
   }
@@ -334,7 +348,7 @@ class CoverageMaker {
   std::map<size_t, std::string> superseded_;  ///< records by their indices, with the reason
   std::map<std::string, size_t> place_;
   std::map<std::string, const Quarantined*> quarantinedOf_;  ///< by node
-  std::map<std::string, const Quarantined*> tornOf_;         ///< those that no reader can tell the node of
+  std::map<std::string, const Quarantined*> tornOf_;         ///< of those the torn ones
   std::vector<std::vector<size_t>> candidates_;
   std::vector<std::string> staleOf_;
   std::vector<std::string> interruptedOf_;

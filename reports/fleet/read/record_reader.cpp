@@ -65,18 +65,22 @@ struct FaultFinder : nlohmann::json_sax<nlohmann::json> {
   }
 };
 
+Error torn(const std::string& message) {
+  return {ErrorCode::kCorrupt, message, ""};
+}
+
 Error notJson(std::string_view text, simdjson::error_code error) {
   const size_t last = text.find_last_not_of(" \t\r\n");
-  if (last == std::string_view::npos) return damaged("truncated: the file is empty");
-  if (error == simdjson::DEPTH_ERROR) return damaged(fmt::format("more than {} levels deep", kDeepestJson));
-  if (error == simdjson::UTF8_ERROR) return damaged("damaged: not valid UTF-8");
+  if (last == std::string_view::npos) return torn("truncated: the file is empty");
+  if (error == simdjson::DEPTH_ERROR) return torn(fmt::format("more than {} levels deep", kDeepestJson));
+  if (error == simdjson::UTF8_ERROR) return torn("damaged: not valid UTF-8");
   FaultFinder finder;
   nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
   // nlohmann counts the end of the text as one byte more. A text cut off may well end in a closing brace.
   if (finder.at > text.size() || text[last] != '}')
-    return damaged(fmt::format("truncated: the JSON ends after {} bytes", text.size()));
+    return torn(fmt::format("truncated: the JSON ends after {} bytes", text.size()));
   const bool isNaN = text.substr(finder.at < 4 ? 0 : finder.at - 4, 8).find("NaN") != std::string_view::npos;
-  return damaged(fmt::format("damaged: invalid JSON {}{}", finder.fault, isNaN ? " (JSON has no NaN)" : ""));
+  return torn(fmt::format("damaged: invalid JSON {}{}", finder.fault, isNaN ? " (JSON has no NaN)" : ""));
 }
 
 std::string textIn(Fields& fields, std::string_view key) {

@@ -112,7 +112,7 @@ Quarantined setAside(std::string path, std::string node, const std::string& reas
       ++at;  // inside a letter
     path = "..." + path.substr(at);
   }
-  return {std::move(path), std::move(node), printable(reason, kQuarantineReasonBytes)};
+  return {std::move(path), std::move(node), printable(reason, kQuarantineReasonBytes), false};
 }
 
 ReadFile outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string name,
@@ -121,7 +121,9 @@ ReadFile outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::strin
       summary.ok() ? checkPlace(rules, name, summary->node, &*summary) : Status(summary.error());
   if (!placed.ok()) {
     std::string node = nodeOf(rules, name, reader.lastNode());
-    return setAside(std::move(name), std::move(node), placed.error().message);
+    Quarantined bad = setAside(std::move(name), std::move(node), placed.error().message);
+    bad.torn = placed.error().code == ErrorCode::kCorrupt;
+    return bad;
   }
   summary->path = std::move(name);
   return std::move(*summary);

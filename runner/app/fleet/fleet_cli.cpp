@@ -41,7 +41,8 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   fleet->add_flag("--expect-slurm", o.expectSlurm, "expect every node known to Slurm");
   fleet->add_option("--partition", o.partition, "with --expect-slurm: only nodes of this partition")
       ->type_name("NAME");
-  fleet->add_option("--plan", o.plan, "required plan (default: the plan of most records)")->type_name("FILE");
+  fleet->add_option("--plan", o.plan, "required plan (default: that of the newest run of many nodes)")
+      ->type_name("FILE");
   fleet
       ->add_option("--topology", o.topology,
                    "nodes per switch or rack: Slurm's topology.conf, or lines \"NAME: NODES\"")
@@ -54,7 +55,7 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
       ->add_option("--requirements", o.requirements,
                    "clauses that each node must meet; format: muster report --help")
       ->type_name("FILE");
-  addFleetId(fleet, o.fleetId, "required fleet run ID (default: the ID of most records)");
+  addFleetId(fleet, o.fleetId, "required fleet run ID (default: that of the newest run of many nodes)");
   addWaivers(fleet, o.waivers);
   fleet->add_option("--out", o.out, "directory for fleet.json and fleet.html (default: RUN)")
       ->type_name("DIR");

@@ -255,6 +255,31 @@ TEST(Coverage, AcceptsNoNodeWhoseNewerRunFailedAndIsNotCounted) {
   EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted) << nodeOf(fleet, "n2").reason;
   options.planSha256 = nodeRecord("n1").plan.sha256;
   EXPECT_EQ(nodeOf(folder.assess(options), "n1").state, NodeState::kAccepted);
+  // They do not differ in that.
+  Record again = failedRecord("n2");
+  again.launcher["fleet_id"] = "again";
+  again.started += 86400;
+  again.finished += 86400;
+  folder.add(again, "again/n2");
+  EXPECT_EQ(nodeOf(folder.assess(options), "n2").state, NodeState::kIncomplete);
+}
+
+/// Each lost another node: the newer one counts, and they are no rivals.
+TEST(Coverage, TakesTheNewerOfTwoRunsOfAsManyNodes) {
+  FleetFolder folder;
+  for (const bool newer : {false, true})
+    for (const char* name : {"n1", "n2", "n3", "n4"}) {
+      if (std::string(name) == (newer ? "n3" : "n4")) continue;
+      Record record = nodeRecord(name);
+      record.launcher["fleet_id"] = newer ? "friday" : "monday";
+      record.started += newer ? 86400 : 0;
+      record.finished += newer ? 86400 : 0;
+      folder.add(record, std::string(newer ? "friday/" : "monday/") + name);
+    }
+  const Fleet fleet = folder.assess({"n1", "n2", "n3", "n4"});
+  for (const char* name : {"n1", "n2", "n4"})
+    EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kAccepted) << nodeOf(fleet, name).reason;
+  EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kStale);
 }
 
 TEST(Coverage, AcceptsNoNodeBesideARecordOfItThatCannotBeRead) {
@@ -265,6 +290,12 @@ TEST(Coverage, AcceptsNoNodeBesideARecordOfItThatCannotBeRead) {
   EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
   EXPECT_THAT(nodeOf(fleet, "n1").reason, HasSubstr("again/n1/record.json cannot be read"));
   EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted);
+  // What is in another node's directory, or of another schema, is no record of it.
+  FleetFolder other;
+  for (const char* name : {"n1", "n2"}) other.add(nodeRecord(name));
+  other.write("n1/kept/n2/record.json", "{");
+  other.write("old/n2/record.json", "{\"schema\": 1}");
+  EXPECT_EQ(nodeOf(other.assess({"n1", "n2"}), "n2").state, NodeState::kAccepted);
 }
 
 TEST(Coverage, PutsJobsOfDifferentScopesTogether) {
