@@ -2,18 +2,16 @@
 // The programs that Slurm calls on its nodes, run as Slurm does, on a real Slurm.
 #include <fmt/format.h>
 
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <functional>
 #include <future>
 
 #include "tests/slurm/slurm_run.h"
+#include "tests/support/access_list.h"
 
 namespace muster::testing {
 namespace fs = std::filesystem;
@@ -91,23 +89,6 @@ class SlurmHooks : public SlurmTest {
     }
     ADD_FAILURE() << "the checks ended too early";
     return "";
-  }
-  /// Lets another user write to what will be made in a folder. False where its file system has no such lists.
-  static bool openByDefault(const fs::path& folder) {
-    struct Entry {
-      uint16_t tag, rights;
-      uint32_t id;
-    };
-    struct {
-      uint32_t version = 2;
-      std::array<Entry, 5> entries;
-    } acl;
-    constexpr uint32_t kNobody = 0xffffffff;
-    acl.entries = {
-        {{1, 7, kNobody}, {2, 7, kOtherUser}, {4, 5, kNobody}, {16, 7, kNobody}, {32, 5, kNobody}}};
-    const bool done = setxattr(folder.c_str(), "system.posix_acl_default", &acl, sizeof acl, 0) == 0;
-    EXPECT_TRUE(done || errno == ENOTSUP);
-    return done;
   }
   static ProcessResult call(const fs::path& hook, const std::string& node) {
     return slurm().command({hook.string()}, 60, {{"SLURMD_NODENAME", node}});
@@ -213,7 +194,7 @@ TEST_F(SlurmHooks, CheckNothingWhereAnotherUserCouldMakeTheFolderFirst) {
 /// Under a default ACL the umask does not count.
 TEST_F(SlurmHooks, CheckNothingWhereADefaultAclLetsAnotherUserWrite) {
   const fs::path hooks = write(impossiblePlan());
-  if (!openByDefault(hooks)) GTEST_SKIP() << "the file system of TMPDIR has no access control lists";
+  if (!allow(hooks, kOtherUser, kDefaultList)) GTEST_SKIP() << kNoLists;
   const ProcessResult result = call(hooks / "prolog.sh", "node1");
   EXPECT_EQ(result.exitCode, 0);
   EXPECT_THAT(result.err, HasSubstr("by its default ACL: nothing was checked; run setfacl -k on it"));

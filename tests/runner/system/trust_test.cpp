@@ -13,10 +13,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -27,6 +25,7 @@
 #include <thread>
 #include <tuple>
 
+#include "tests/support/access_list.h"
 #include "tests/support/process.h"
 
 namespace muster {
@@ -34,7 +33,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using testing::allow;
 using ::testing::HasSubstr;
+using testing::kDefaultList;
+using testing::kNoLists;
 using testing::TempDir;
 
 constexpr uid_t kStranger = 12345;
@@ -45,27 +47,6 @@ void write(const fs::path& path, const std::string& text) {
 std::string content(const fs::path& path) {
   return readFile(path).value();
 }
-
-/// Gives `user` all rights by an access control list, as `setfacl -m u:user:rwx` does, which the mode shows
-/// as those of the group. False where the file system has no such lists.
-bool allow(const fs::path& path, uint32_t user, const char* list = "system.posix_acl_access",
-           uint16_t group = 5) {
-  struct Entry {
-    uint16_t tag, rights;
-    uint32_t id;
-  };
-  struct {
-    uint32_t version = 2;
-    std::array<Entry, 5> entries;
-  } acl;
-  constexpr uint32_t kNobody = 0xffffffff;
-  acl.entries = {{{1, 7, kNobody}, {2, 7, user}, {4, group, kNobody}, {16, 7, kNobody}, {32, 5, kNobody}}};
-  const bool done = setxattr(path.c_str(), list, &acl, sizeof acl, 0) == 0;
-  EXPECT_TRUE(done || errno == ENOTSUP) << errnoText(errno);
-  return done;
-}
-
-constexpr const char* kNoLists = "the file system of TMPDIR has no access control lists";
 
 /// Runs `attack` as another user, and returns whether it succeeded.
 template <typename Attack>
@@ -177,10 +158,10 @@ TEST(Trust, RefusesAFolderThatAnAccessListOpens) {
 TEST(Trust, RefusesARunFolderWhoseNewFilesOthersCouldWrite) {
   if (geteuid() != 0) GTEST_SKIP() << "it concerns root's folders";
   const TempDir folder;
-  if (!allow(folder.path(), kStranger, "system.posix_acl_default")) GTEST_SKIP() << kNoLists;
+  if (!allow(folder.path(), kStranger, kDefaultList)) GTEST_SKIP() << kNoLists;
   EXPECT_THAT(ownFolder(folder.path()).error().text(),
               AllOf(HasSubstr("default ACL"), HasSubstr("setfacl -k")));
-  ASSERT_TRUE(allow(folder.path(), 0, "system.posix_acl_default"));
+  ASSERT_TRUE(allow(folder.path(), 0, kDefaultList));
   EXPECT_TRUE(ownFolder(folder.path()).ok());
 }
 
