@@ -401,10 +401,10 @@ void RunTable::findOdd() {
       if (!entry.repeated) ask("the scope", "", record, stage, std::string(nameOf(stage.scope)));
       if (!isOverNodes(stage) || isAlone(record)) continue;
       // Nodes of one run have the same groups; what else may be skipped without being held back is optional.
-      if (stage.required && (stage.state == StageState::kRan ||
-                             (stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0)))
-        ask("whether it ran", runOf(record), record, stage,
-            stage.state == StageState::kRan ? "ran" : "skipped");
+      const bool leftOut = stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0 &&
+                           stage.accounting.of(Outcome::kWaived) == 0;
+      if (stage.required && (stage.state == StageState::kRan || leftOut))
+        ask("the state", runOf(record), record, stage, leftOut ? "skipped" : "ran");
       const std::string& id = groupId(stage);
       if (stage.state == StageState::kRan)
         ask("the group", "", record, stage, id.empty() ? "not told" : "told");
