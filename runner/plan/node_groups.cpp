@@ -82,10 +82,16 @@ void readSweep(TableReader& table, Stage& stage) {
 std::vector<std::string> sweepNames(const std::string& stage, const Json& nodes) {
   std::vector<std::string> names;
   if (!isPlainName(stage) || (nodes.is_array() && nodes.size() > kMostGroups)) return {};
-  if (nodes.is_array())
-    for (const Json& entry : nodes)
-      if (const auto number = numberIn(entry)) names.push_back(groupName(stage, *number));
+  for (const int number : sweepOf(nodes)) names.push_back(groupName(stage, number));
   return names.empty() ? std::vector<std::string>{stage} : names;
+}
+
+std::vector<int> sweepOf(const Json& nodes) {
+  std::vector<int> sweep;
+  if (nodes.is_array() && nodes.size() <= kMostGroups)
+    for (const Json& entry : nodes)
+      if (const auto number = numberIn(entry)) sweep.push_back(*number);
+  return sweep;
 }
 
 void checkSweeps(const PlanDocument& document, const std::vector<Stage>& stages,

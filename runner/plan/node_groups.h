@@ -18,6 +18,9 @@ void readSweep(TableReader& table, Stage& stage);
 /// "train-nodes-2". Of nodes that are no sweep: its own. None where no plan could have such a stage.
 std::vector<std::string> sweepNames(const std::string& stage, const Json& nodes);
 
+/// The numbers of nodes of a sweep, as the plan's file has them (0: all). Of nodes that are no sweep: none.
+std::vector<int> sweepOf(const Json& nodes);
+
 /// Tells names that two stages would have, names that become too long, and too many stages or cases.
 void checkSweeps(const PlanDocument& document, const std::vector<Stage>& stages,
                  const std::vector<std::string>& pointers, size_t mostStages, Diagnostics& diagnostics);

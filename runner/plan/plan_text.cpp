@@ -22,8 +22,9 @@ std::vector<StageOfText> stagesOf(const std::optional<PlanDocument>& document) {
     const bool required = stage.value("required", Json(true)) != false;
     std::vector<std::string> names = sweepNames(name->get<std::string>(), stage.value("nodes", Json()));
     if (names.empty()) return {};
-    const bool swept = stage.contains("nodes");
-    for (std::string& one : names) stages.push_back({std::move(one), stated, required, swept});
+    const std::vector<int> sweep = sweepOf(stage.value("nodes", Json()));
+    for (size_t i = 0; i < names.size(); ++i)
+      stages.push_back({std::move(names[i]), stated, required, i < sweep.size() ? sweep[i] : 0, sweep});
   }
   return stages;
 }

@@ -9,9 +9,10 @@ namespace muster {
 
 struct StageOfText {
   std::string name;
-  int ranks = 0;         ///< 0: not stated
-  bool required = true;  ///< a skip of it blocks acceptance
-  bool swept = false;    ///< one of several numbers of nodes: a run may have no such group
+  int ranks = 0;             ///< 0: not stated
+  bool required = true;      ///< a skip of it blocks acceptance
+  int nodes = 0;             ///< as in Stage
+  std::vector<int> sweep{};  ///< as in Stage
 };
 
 /// The stages in a plan's text, TOML or Lua, in file order. None: it is no plan. The calling process must

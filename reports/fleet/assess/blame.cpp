@@ -138,7 +138,7 @@ void BlameTable::believeTheAbsent() {
     const bool metNobody = absent && absent->first + 1 == absent->second;
     // One of many could say so to hide that it was absent.
     const bool startedLater =
-        !leader.earlier.empty() && 2 * (leader.earlier.size() + 1) >= runs_.membersOf(stage).size();
+        !leader.earlier.empty() && 2 * leader.earlier.size() + 1 > runs_.membersOf(stage).size();
     if (startedLater || (leader.absent.size() > 1 && metNobody)) leader.text = leader.absentSay;
   }
 }

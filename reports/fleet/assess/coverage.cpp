@@ -295,9 +295,10 @@ class CoverageMaker {
       }
       const std::filesystem::path path(bad.path);
       // What lies in the directory of one node is not another one's.
-      if (std::count_if(path.begin(), path.end(),
-                        [&](const auto& part) { return place_.contains(part.string()); }) > 1)
-        continue;
+      std::set<std::string> nodes;
+      for (const auto& part : path)
+        if (place_.contains(part.string())) nodes.insert(part.string());
+      if (nodes.size() > 1) continue;
       for (const std::filesystem::path& name : {path.filename(), path.parent_path().filename()}) {
         quarantinedOf_.emplace(name.string(), &bad);
         if (bad.torn) tornOf_.emplace(name.string(), &bad);

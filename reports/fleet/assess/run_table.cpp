@@ -220,7 +220,9 @@ void RunTable::add(const NodeSummary& record) {
     }
     if (isOfOneNode(stage, record)) continue;
     if (stage.groupNodes > 1) met_.emplace(run, record.node);
-    members_[{run, stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
+    // Of a group that is larger than the run nobody was.
+    if (stage.state != StageState::kSkipped)
+      members_[{run, stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
     numbers_[run][record.nodeRank].insert(record.node);
   }
 }
@@ -239,8 +241,9 @@ std::vector<Clash> RunTable::numberClashes(const FleetNodes& nodes) const {
       const bool ran = std::any_of(record.stages.begin(), record.stages.end(), [](const StageSummary& stage) {
         return stage.state == StageState::kRan && stage.groupNodes > 1;
       });
-      claims[{record.fleetId, record.nodeRank}][!runs_[i].empty() || ran ? runs_[i] : "met nobody"].insert(
-          node.name);
+      const bool isWell = record.acceptance == Acceptance::kAccepted;  // it cannot have met nobody
+      claims[{record.fleetId, record.nodeRank}][!runs_[i].empty() || ran || isWell ? runs_[i] : "met nobody"]
+          .insert(node.name);
     }
   }
   std::vector<Clash> clashes;
@@ -330,7 +333,8 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
   for (const Entry& entry : entries_)
     if (!entry.repeated && isAlone(*entry.record))
       for (const StageSummary& stage : entry.record->stages)
-        if (isOverNodes(stage)) alone[stage.name].insert(entry.record->node);
+        if (isOverNodes(stage) && stage.state == StageState::kRan)
+          alone[stage.name].insert(entry.record->node);
   std::set<std::string> named;
   const auto tell = [&](const std::set<std::string>& nodes, uint32_t stage, const char* what,
                         const std::string& met) {
@@ -400,11 +404,6 @@ void RunTable::findOdd() {
     for (const StageSummary& stage : record.stages) {
       if (!entry.repeated) ask("the scope", "", record, stage, std::string(nameOf(stage.scope)));
       if (!isOverNodes(stage) || isAlone(record)) continue;
-      // Nodes of one run have the same groups; what else may be skipped without being held back is optional.
-      const bool leftOut = stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0 &&
-                           stage.accounting.of(Outcome::kWaived) == 0;
-      if (stage.required && (stage.state == StageState::kRan || leftOut))
-        ask("the state", runOf(record), record, stage, leftOut ? "skipped" : "ran");
       const std::string& id = groupId(stage);
       if (stage.state == StageState::kRan)
         ask("the group", "", record, stage, id.empty() ? "not told" : "told");

@@ -40,15 +40,18 @@ PlanStages stagesByPlan(const FleetRecords& records, PlanStages known) {
   return known;
 }
 
-/// A skip that does not count against its node.
-bool blocksNothing(const StageSummary& stage) {
-  return stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0 &&
-         stage.accounting.of(Outcome::kWaived) == 0;
-}
-
-/// Whether a run of that many nodes may have no group for the stage (partOf() of the runner's plans).
-bool lacksGroup(const StageSummary& stage, const NodeSummary& node) {
-  return stage.groupNodes == 0 || stage.groupNodes > node.nodeCount;
+/// Whether it took no part in a stage in which its plan has one for it, and that does not count against it.
+std::string missedPart(const StageSummary& stage, const NodeSummary& node, const PlannedPart& planned) {
+  const bool skipped = stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0 &&
+                       stage.accounting.of(Outcome::kWaived) == 0;
+  if (stage.required && node.partial.empty() && skipped && planned.state != StageState::kSkipped)
+    return "the skip of stage {} blocks nothing, and its plan requires it";
+  if (stage.required && stage.state == StageState::kIdle && planned.state != StageState::kIdle)
+    return "it was idle in stage {}, and its plan has a part for it";
+  if (stage.state == StageState::kRan && stage.scope == Scope::kCluster &&
+      planned.state == StageState::kRan && node.nodeCount > 1 && stage.groupNodes != planned.nodes)
+    return "its group in stage {} has another number of nodes than its plan says";
+  return "";
 }
 
 }  // namespace
@@ -65,12 +68,10 @@ void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
     std::string difference = stageDifference(stagesOf(node, *records.names), plan.names);
     for (const StageSummary& stage : node.stages)
       if (const std::string& name = records.names->texts[stage.name]; plan.required.contains(name)) {
-        if (!stage.required)
-          difference = fmt::format("stage {} may be skipped, and its plan requires it", printable(name, 80));
-        else if (blocksNothing(stage) && node.partial.empty() &&
-                 !(plan.swept.contains(name) && lacksGroup(stage, node)))
-          difference = fmt::format("the skip of stage {} blocks nothing, and its plan requires it",
-                                   printable(name, 80));
+        std::string missed = stage.required ? "" : "stage {} may be skipped, and its plan requires it";
+        if (missed.empty() && plan.part)
+          missed = missedPart(stage, node, plan.part(name, node.nodeRank, node.nodeCount));
+        if (!missed.empty()) difference = fmt::format(fmt::runtime(missed), printable(name, 80));
       }
     if (!difference.empty())
       records.quarantined.push_back({node.path, node.node, "edited or truncated: " + difference});

@@ -3,6 +3,7 @@
 #include "runner/app/history/unrecorded_nodes.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
@@ -27,9 +28,9 @@ struct LaunchedRun {
     std::string node;
     std::string place;  ///< below records/: "nodes/n1", "cluster/n1", on Kubernetes "n1"
     std::string end;    ///< "exit 2"
+    fs::path ended;     ///< the file that was written when it did
   };
   std::vector<Part> parts;
-  double submitted = 0;                                    ///< seconds since 1970
   std::string resume;                                      ///< the command that does
   fleet::RecordRules rules;                                ///< whose folders they are
   std::set<std::pair<std::string, std::string>> recorded;  ///< folders below records/ and nodes
@@ -48,16 +49,17 @@ Result<LaunchedRun> slurmRun(const fs::path& folder) {
   MUSTER_TRY(const auto store, slurm::RunStore::open(folder));
   const slurm::Submission& submission = store.submission();
   LaunchedRun run;
-  run.submitted = submission.created;
   run.resume = "muster slurm resume " + shellQuote(folder.string());
   run.rules.nodeAt = [submission](const fs::path& place) { return nodeOfPath(submission, place); };
   for (const std::string& node : submission.nodes) {
     if (submission.nodeStages)
-      run.parts.push_back({node, "nodes/" + node, exitText(slurm::readExit(store.exit(node)))});
+      run.parts.push_back(
+          {node, "nodes/" + node, exitText(slurm::readExit(store.exit(node))), store.exit(node)});
     if (submission.clusterStages)
       run.parts.push_back(
           {node, "cluster/" + node,
-           exitText(slurm::readExit(folder / "cluster_exits" / node)) + " in stages of scope cluster"});
+           exitText(slurm::readExit(folder / "cluster_exits" / node)) + " in stages of scope cluster",
+           folder / "cluster_exits" / node});
   }
   return run;
 }
@@ -66,7 +68,6 @@ Result<LaunchedRun> kubeRun(const fs::path& folder) {
   MUSTER_TRY(const auto store, kube::RunStore::open(folder));
   const std::vector<std::string>& nodes = store.submission().nodes;
   LaunchedRun run;
-  run.submitted = store.submission().created;
   run.resume = "muster k8s resume " + shellQuote(folder.string());
   run.rules.nodeAt = [nodes](const fs::path& place) {
     return std::find(nodes.begin(), nodes.end(), place.string()) == nodes.end() ? "" : place.string();
@@ -76,7 +77,8 @@ Result<LaunchedRun> kubeRun(const fs::path& folder) {
     run.parts.push_back({node, node,
                          result.pod.empty() ? "no result was collected"
                                             : exitText(result.exitCode) +
-                                                  (result.problem.empty() ? "" : ": " + result.problem)});
+                                                  (result.problem.empty() ? "" : ": " + result.problem),
+                         folder / "results" / (node + ".json")});
   }
   return run;
 }
@@ -174,10 +176,13 @@ Status addUnrecorded(const std::vector<fs::path>& given, DeltaInput& input) {
       for (fs::path at = placeInRun(folder, record.path).parent_path(); !at.empty(); at = at.parent_path())
         run->recorded.emplace(at.string(), record.node);
   }
-  /// Whether the node was run again in another run.
-  const auto isRunAgain = [&](const std::string& node, const fs::path& at, const LaunchedRun& run) {
-    return std::any_of(started[node].begin(), started[node].end(),
-                       [&](const auto& other) { return other.first != at && other.second > run.submitted; });
+  // Whether the node was run again in another run, after it had ended in this one.
+  const auto isRunAgain = [&](const LaunchedRun::Part& part, const fs::path& at) {
+    struct stat file {};
+    return stat(part.ended.c_str(), &file) == 0 &&
+           std::any_of(started[part.node].begin(), started[part.node].end(), [&](const auto& other) {
+             return other.first != at && other.second > static_cast<double>(file.st_mtim.tv_sec);
+           });
   };
   for (const fs::path& folder : given) {
     std::error_code error;
@@ -188,13 +193,14 @@ Status addUnrecorded(const std::vector<fs::path>& given, DeltaInput& input) {
     for (const fs::path& at : launched) {
       const LaunchedRun* run = runs.at(at);
       if (run == nullptr) continue;
-      for (const auto& [node, place, end] : run->parts)
-        if (holds(folder, at / "records" / place) && !run->recorded.contains({place, node}) &&
-            !isRunAgain(node, at, *run))
+      for (const LaunchedRun::Part& part : run->parts)
+        if (holds(folder, at / "records" / part.place) && !run->recorded.contains({part.place, part.node}) &&
+            !isRunAgain(part, at))
           input.unrecorded.push_back(
-              {node, fmt::format("the run in {} left no record of it ({}): finish it with `{}`, or give the "
-                                 "directories of its other nodes alone",
-                                 printable(at.string(), 200), printable(end, 200), run->resume)});
+              {part.node,
+               fmt::format("the run in {} left no record of it ({}): finish it with `{}`, or give the "
+                           "directories of its other nodes alone",
+                           printable(at.string(), 200), printable(part.end, 200), run->resume)});
     }
   }
   return {};

@@ -17,6 +17,7 @@
 #include "runner/app/stage/stage_telemetry.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
+#include "runner/plan/node_groups.h"
 #include "runner/plan/plan_text.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
@@ -27,14 +28,30 @@ namespace {
 
 constexpr size_t kMostReasonBytes = 400;
 
+fleet::PlannedPart plannedPart(const StageOfText& written, int rank, int count) {
+  Stage stage;
+  stage.nodes = written.nodes;
+  stage.sweep = written.sweep;
+  const NodePart part = partOf(stage, rank, count);
+  return {part.kind == NodePart::Kind::kMember ? StageState::kRan
+          : part.kind == NodePart::Kind::kIdle ? StageState::kIdle
+                                               : StageState::kSkipped,
+          groupNodes(stage, count)};
+}
+
 /// What a record of this plan must hold; no names: the text is no plan.
 fleet::StagesOfPlan stagesIn(const std::string& plan) {
   fleet::StagesOfPlan stages;
+  std::map<std::string, StageOfText> byName;
   for (const StageOfText& stage : stagesInText(plan)) {
     stages.names.push_back(stage.name);
     if (stage.required) stages.required.insert(stage.name);
-    if (stage.swept) stages.swept.insert(stage.name);
+    byName.emplace(stage.name, stage);
   }
+  stages.part = [byName](const std::string& stage, int rank, int count) {
+    const auto at = byName.find(stage);
+    return at == byName.end() ? fleet::PlannedPart{} : plannedPart(at->second, rank, count);
+  };
   if (!stages.names.empty()) stages.names.emplace_back(kInventoryStage);
   return stages;
 }
@@ -60,7 +77,7 @@ Status checkEnds(const Record& record) {
       for (const StageOfText& one : stagesInText(record.plan.text)) plan->emplace(one.name, one);
     }
     const auto found = plan->find(stage);
-    return found == plan->end() ? StageOfText{stage, 0, false, false} : found->second;
+    return found == plan->end() ? StageOfText{stage, 0, false} : found->second;
   };
   const auto edited = [](const StageRecord& stage, const std::string& what) {
     return Error{ErrorCode::kUsage,
@@ -68,7 +85,11 @@ Status checkEnds(const Record& record) {
                  "stage " + printable(stage.name, 80)};
   };
   for (const StageRecord& stage : record.stages) {
-    if (stage.state == StageState::kSkipped && inPlan(stage.name).required && !inPlan(stage.name).swept &&
+    const fleet::PlannedPart planned = plannedPart(inPlan(stage.name), record.nodeRank, record.nodeCount);
+    if (stage.state == StageState::kIdle && inPlan(stage.name).required && planned.state != StageState::kIdle)
+      return edited(stage, "it was idle, and its plan has a part for it");
+    if (stage.state == StageState::kSkipped && inPlan(stage.name).required &&
+        planned.state != StageState::kSkipped &&
         std::none_of(stage.verdicts.begin(), stage.verdicts.end(), [](const Verdict& verdict) {
           return verdict.required || verdict.outcome == Outcome::kWaived;
         }))
