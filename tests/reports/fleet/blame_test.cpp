@@ -1002,18 +1002,23 @@ TEST(Blame, NodeZeroIsNotRejectedBecauseAnotherClaimsToBeIt) {
 
 /// One that was absent cannot say that node 0 was started again, where most were there.
 TEST(Blame, WhoWasAbsentDoesNotLayItToNodeZero) {
-  GroupFleet made(3, 6);
-  made.endBy("");
-  for (int node = 0; node < 5; ++node) {
-    made.didNotBegin(node, "1 of 6 nodes did not arrive: node 5 (n5); look at its run, or start it");
-    made.record(node).resumed = 1;
+  for (const int nodes : {3, 4, 6}) {
+    GroupFleet made(3, nodes);
+    const int absent = nodes - 1;
+    made.endBy("");
+    for (int node = 0; node < absent; ++node) {
+      made.didNotBegin(node, fmt::format("1 of {} nodes did not arrive: {}; look at its run, or start it",
+                                         nodes, GroupFleet::nodeText(absent)));
+      made.record(node).resumed = 1;
+    }
+    made.stage(absent) = GroupFleet(3, nodes).stage(absent);
+    made.end(absent, Acceptance::kAccepted, 0);
+    made.record(absent).reasons.clear();
+    const Fleet fleet = made.assess();
+    const auto& liar = nodeOf(fleet, GroupFleet::nameOf(absent));
+    EXPECT_NE(liar.state, NodeState::kAccepted) << nodes << liar.reason;
+    EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAffected) << nodes << nodeOf(fleet, "n1").reason;
   }
-  made.stage(5) = GroupFleet(3, 6).stage(5);
-  made.end(5, Acceptance::kAccepted, 0);
-  made.record(5).reasons.clear();
-  const Fleet fleet = made.assess();
-  EXPECT_NE(nodeOf(fleet, "n5").state, NodeState::kAccepted) << nodeOf(fleet, "n5").reason;
-  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAffected) << nodeOf(fleet, "n1").reason;
 }
 
 /// Who was alone, or says so, and one that met others of whom nobody has a record.

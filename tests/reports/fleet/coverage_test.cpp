@@ -285,11 +285,14 @@ TEST(Coverage, TakesTheNewerOfTwoRunsOfAsManyNodes) {
 TEST(Coverage, AcceptsNoNodeBesideARecordOfItThatCannotBeRead) {
   FleetFolder folder;
   for (const char* name : {"n1", "n2"}) folder.add(nodeRecord(name));
+  folder.add(nodeRecord("n3"));
   folder.write("again/n1/record.json", "{\"schema\": 2, \"acceptance\": \"rej");
-  const Fleet fleet = folder.assess({"n1", "n2"});
+  folder.write("later/n2/records/nodes/n2/record.json", "");
+  const Fleet fleet = folder.assess({"n1", "n2", "n3"});
   EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
   EXPECT_THAT(nodeOf(fleet, "n1").reason, HasSubstr("again/n1/record.json cannot be read"));
-  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted);
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kIncomplete);
+  EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kAccepted);
   // What is in another node's directory, or of another schema, is no record of it.
   FleetFolder other;
   for (const char* name : {"n1", "n2"}) other.add(nodeRecord(name));

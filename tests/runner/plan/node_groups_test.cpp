@@ -47,6 +47,7 @@ TEST(NodeGroups, MakeAStageOfEachNumberAndWhoNeedsOneNeedsAll) {
 TEST(NodeGroups, OfATextThatNoPlanCouldHaveAreNone) {
   EXPECT_THAT(sweepNames("walk", Json::array({1, 4})), ElementsAre("walk-nodes-1", "walk-nodes-4"));
   EXPECT_THAT(sweepNames("walk", Json()), ElementsAre("walk"));
+  EXPECT_THAT(sweepOf(Json::array({1, 4, "all"})), ElementsAre(1, 4, 0));
   EXPECT_TRUE(sweepNames("walk", Json(std::vector<int>(33, 1))).empty());
   EXPECT_TRUE(sweepNames(std::string(300'000, 'w'), Json()).empty());
 }
