@@ -11,6 +11,7 @@
 #include <csignal>
 #include <ctime>
 #include <string>
+#include <utility>
 
 #include "runner/app/input/judged_again.h"
 #include "runner/record/evidence_json.h"
@@ -48,6 +49,57 @@ TEST(RecordInput, EvaluatesTheMostUsedPlanFirstAndNoMoreThanItsTimeAllows) {
     ASSERT_EQ(records.quarantined.size(), 5u);
     EXPECT_EQ(records.quarantined[0].node, "n0");
     EXPECT_THAT(records.quarantined[0].reason, HasSubstr("its plan was not evaluated"));
+  }
+}
+
+/// What its plan gives to a node of that number, in a run of so many, no record can leave out for itself.
+TEST(RecordInput, TakesNoRecordThatLeftOutThePartWhichItsPlanGivesIt) {
+  const std::string plan =
+      "schema = 1\nname = \"ring\"\n[[stage]]\nname = \"walk\"\ntest = \"ring.walk\"\nscope = \"cluster\"\n"
+      "nodes = [2, 4, \"all\"]\n";
+  struct Part {
+    StageState state;
+    int nodes;
+  };
+  struct Case {
+    const char* what;
+    int rank, count;
+    Part two, four, all;
+    bool isRefused;
+  };
+  constexpr StageState kRan = StageState::kRan, kIdle = StageState::kIdle, kSkipped = StageState::kSkipped;
+  const Case cases[] = {
+      {"of all groups", 1, 8, {kRan, 2}, {kRan, 4}, {kRan, 8}, false},
+      {"of the last", 5, 8, {kIdle, 2}, {kIdle, 4}, {kRan, 8}, false},
+      {"of a small run", 1, 3, {kRan, 2}, {kSkipped, 4}, {kRan, 3}, false},
+      {"of a run in which all are four", 2, 4, {kIdle, 2}, {kRan, 4}, {kSkipped, 0}, false},
+      {"skipped a group of its own", 1, 8, {kSkipped, 0}, {kRan, 4}, {kRan, 8}, true},
+      {"skipped the last", 5, 8, {kIdle, 2}, {kIdle, 4}, {kSkipped, 0}, true},
+      {"skipped where it is idle", 5, 8, {kSkipped, 0}, {kIdle, 4}, {kRan, 8}, true},
+      {"idle in a group of its own", 1, 8, {kIdle, 1}, {kRan, 4}, {kRan, 8}, true},
+      {"of a smaller group", 5, 8, {kIdle, 2}, {kIdle, 4}, {kRan, 1}, true},
+  };
+  for (const Case& each : cases) {
+    fleet::FleetRecords records;
+    addRecord(records, "n", plan);
+    fleet::NodeSummary& node = records.nodes.back();
+    node.nodeRank = each.rank;
+    node.nodeCount = each.count;
+    node.stages.erase(node.stages.begin());
+    for (const auto& [name, part] :
+         {std::pair("walk-nodes-all", each.all), {"walk-nodes-4", each.four}, {"walk-nodes-2", each.two}}) {
+      fleet::StageSummary stage;
+      stage.name = records.names->text(name);
+      stage.scope = Scope::kCluster;
+      stage.state = part.state;
+      stage.groupNodes = part.nodes;
+      node.stages.insert(node.stages.begin(), stage);
+    }
+    setAsideIncomplete(records, "", 60);
+    EXPECT_EQ(records.nodes.empty(), each.isRefused) << each.what;
+    if (!records.quarantined.empty()) {
+      EXPECT_THAT(records.quarantined[0].reason, HasSubstr("stage walk-nodes-")) << each.what;
+    }
   }
 }
 
