@@ -191,7 +191,7 @@ TEST_F(Sweep, NoMemberOfAGroupIsIdle) {
   std::ofstream(file) << recordText(record);
   const auto beside = fleet(3);
   EXPECT_EQ(beside.exitCode, 3) << beside.out;
-  EXPECT_THAT(beside.out, HasSubstr("stage reduce-nodes-all: nodes were idle beside a group of 1"));
+  EXPECT_THAT(beside.out, HasSubstr("it was idle in stage reduce-nodes-all"));
   for (StageRecord& stage : record.stages)
     if (stage.name == "reduce-nodes-all") stage.group["nodes"] = 3;
   std::ofstream(file) << recordText(record);
