@@ -513,7 +513,7 @@ TEST_F(Delta, WantsANodeRunAgainThatARunOnKubernetesLeftWithoutARecord) {
   dir_.write("runs/kube/records/" + nodeName(2) + "/record.json", "{");
   expectRefused(merge(run.string(), {"--unconfirmed"}), 2, "sim-node-0002/record.json cannot be used");
   fs::remove_all(run / "records" / nodeName(2));
-  // A node that the fleet does not have is no matter of its acceptance.
+  // A node outside the fleet does not affect its acceptance.
   onKubernetes({nodeName(0), nodeName(1), "spare"});
   const auto merged = merge(run.string(), {"--unconfirmed"});
   EXPECT_EQ(merged.exitCode, 0) << merged.out << merged.err;

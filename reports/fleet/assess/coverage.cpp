@@ -257,8 +257,8 @@ class CoverageMaker {
     }
   }
 
-  /// Keeps the newest run of a node that did not end well and is not one of those that count. Whoever names
-  /// the plan or the run that counts has decided about those of others.
+  /// Keeps a node's newest run that failed, or left no record, and does not count. If the operator named the
+  /// plan or the run that counts, runs that differ in that are ignored.
   template <typename Run>
   void addNotCounted(size_t i, std::string_view how, const Run& run, const std::string& stale) {
     const bool isOfAnother = (!options_.fleetId.empty() && run.fleetId != made_.run.fleetId) ||
