@@ -7,18 +7,18 @@
 #include <map>
 #include <utility>
 
-#include "reports/fleet/assess/blame.h"
-#include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/assess/coverage.h"
 #include "reports/fleet/assess/deferred.h"
 #include "reports/fleet/assess/fact_drift.h"
-#include "reports/fleet/assess/findings.h"
 #include "reports/fleet/assess/fleet_waivers.h"
 #include "reports/fleet/assess/incidents.h"
-#include "reports/fleet/assess/links.h"
 #include "reports/fleet/assess/node_merge.h"
-#include "reports/fleet/assess/run_table.h"
 #include "reports/fleet/assess/suspects.h"
+#include "reports/fleet/blame/blame.h"
+#include "reports/fleet/blame/cluster_stages.h"
+#include "reports/fleet/blame/findings.h"
+#include "reports/fleet/blame/links.h"
+#include "reports/fleet/blame/run_table.h"
 #include "reports/fleet/check/identity.h"
 #include "reports/fleet/check/rejudged.h"
 #include "reports/fleet/check/sku_check.h"

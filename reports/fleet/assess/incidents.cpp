@@ -9,8 +9,8 @@
 #include <set>
 #include <tuple>
 
-#include "reports/fleet/assess/culprit.h"
-#include "reports/fleet/assess/findings.h"
+#include "reports/fleet/blame/culprit.h"
+#include "reports/fleet/blame/findings.h"
 #include "runner/core/shell.h"
 #include "runner/core/text.h"
 

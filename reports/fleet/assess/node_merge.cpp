@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/blame/culprit.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/record/record_check.h"

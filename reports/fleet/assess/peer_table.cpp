@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "reports/fleet/assess/cluster_stages.h"
-#include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/blame/cluster_stages.h"
+#include "reports/fleet/blame/culprit.h"
 #include "reports/fleet/check/record_finding.h"
 #include "runner/core/majority.h"
 #include "runner/core/statistics.h"

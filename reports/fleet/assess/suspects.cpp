@@ -9,11 +9,11 @@
 #include <iterator>
 #include <set>
 
-#include "reports/fleet/assess/cluster_stages.h"
-#include "reports/fleet/assess/culprit.h"
-#include "reports/fleet/assess/findings.h"
 #include "reports/fleet/assess/key_figures.h"
 #include "reports/fleet/assess/peer_table.h"
+#include "reports/fleet/blame/cluster_stages.h"
+#include "reports/fleet/blame/culprit.h"
+#include "reports/fleet/blame/findings.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {

@@ -2,8 +2,8 @@
 // Suspects: devices, nodes, links, switches and rails that should be looked at, each with its evidence.
 #pragma once
 
-#include "reports/fleet/assess/blame.h"
 #include "reports/fleet/assess/deferred.h"
+#include "reports/fleet/blame/blame.h"
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 
-#include "reports/fleet/assess/cluster_stages.h"
+#include "reports/fleet/blame/cluster_stages.h"
 #include "reports/fleet/check/identity.h"
 #include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/render/fleet_html.h"

@@ -12,8 +12,8 @@
 #include <span>
 
 #include "kernels/checks/largest.h"
-#include "reports/fleet/assess/culprit.h"
-#include "reports/fleet/assess/findings.h"
+#include "reports/fleet/blame/culprit.h"
+#include "reports/fleet/blame/findings.h"
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/render/fleet_terminal.h"
 #include "tests/reports/fleet/fleet_folder.h"

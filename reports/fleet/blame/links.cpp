@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the end that failed links have in common.
-#include "reports/fleet/assess/links.h"
+#include "reports/fleet/blame/links.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 #include <tuple>
 
-#include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/blame/culprit.h"
 
 namespace muster::fleet {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorts findings by severity and merges those that share a cause.
-#include "reports/fleet/assess/findings.h"
+#include "reports/fleet/blame/findings.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <set>
 #include <tuple>
 
-#include "reports/fleet/assess/culprit.h"
-#include "reports/fleet/assess/links.h"
+#include "reports/fleet/blame/culprit.h"
+#include "reports/fleet/blame/links.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares what records say of stages over several nodes: their scope, and the groups that met, beside the
 // nodes that the fleet has.
-#include "reports/fleet/assess/cluster_stages.h"
+#include "reports/fleet/blame/cluster_stages.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes each failure to a part, using the records of all nodes.
-#include "reports/fleet/assess/blame.h"
+#include "reports/fleet/blame/blame.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <optional>
 #include <regex>
 
-#include "reports/fleet/assess/culprit.h"
-#include "reports/fleet/assess/findings.h"
+#include "reports/fleet/blame/culprit.h"
+#include "reports/fleet/blame/findings.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/read/waived_record.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // See run_table.h.
-#include "reports/fleet/assess/run_table.h"
+#include "reports/fleet/blame/run_table.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
-#include "reports/fleet/assess/cluster_stages.h"
+#include "reports/fleet/blame/cluster_stages.h"
 #include "reports/fleet/read/runs.h"
 #include "runner/core/majority.h"
 #include "runner/core/text.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/fleet/assess/run_table.h"
+#include "reports/fleet/blame/run_table.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/read/cause.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Determines the part that one deviation speaks against.
-#include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/blame/culprit.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <set>
 #include <tuple>
 
-#include "reports/fleet/assess/findings.h"
+#include "reports/fleet/blame/findings.h"
 #include "runner/core/text.h"
 #include "runner/record/findings/deviations.h"
 
