@@ -69,6 +69,7 @@ struct PlanNetwork {
   double railBandwidth = 0;  ///< B/s of each, one way
 };
 
+constexpr size_t kMostStages = 1000;  ///< of a plan
 /// At most so many bytes, with what is included.
 constexpr size_t kLargestPlan = size_t{4} << 20;
 

@@ -25,6 +25,7 @@ std::vector<StageOfText> stagesOf(const std::optional<PlanDocument>& document) {
     const std::vector<int> sweep = sweepOf(stage.value("nodes", Json()));
     for (size_t i = 0; i < names.size(); ++i)
       stages.push_back({std::move(names[i]), stated, required, i < sweep.size() ? sweep[i] : 0, sweep});
+    if (stages.size() > kMostStages) return {};
   }
   return stages;
 }

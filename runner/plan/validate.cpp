@@ -35,7 +35,6 @@ const std::vector<Key> kKeysOfNetwork = {
     {"rail_bandwidth", "peak rate of one NIC in one direction: \"50 GB/s\" for 400 Gb/s"}};
 const std::vector<std::string> kBackends = {"cuda", "host"};
 constexpr int kMostRails = 64;
-constexpr size_t kMostStages = 1000;
 
 void readSchema(TableReader& table) {
   table.describe("schema", {{"const", 1}});

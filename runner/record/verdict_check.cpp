@@ -79,6 +79,8 @@ std::string contradictionIn(const VerdictClaim& claim) {
                  : "it is deferred, and its expectation is not relative to the fleet";
     case Outcome::kWaived:
       if (!claim.underWaivers) return "it is waived, and the record names no waiver for it";
+      if (claim.stageState == StageState::kSkipped || claim.stageState == StageState::kElsewhere)
+        return "it is waived, and its stage measured nothing";
       break;
     case Outcome::kUnjudged:
       if (claim.hasExpectation) return "it is unjudged, and has an expectation";

@@ -40,29 +40,41 @@ namespace {
 std::vector<std::string> unreportedGroups(const FleetRecords& records, const FleetNodes& nodes) {
   const std::set<uint32_t> overNodes = clusterStages(records, nodes);
   struct Group {
+    uint32_t stage = 0;
     bool reported = false;  ///< the record of its first node counts
     std::vector<std::string> members;
   };
   std::map<std::string, Group> groups;
+  std::map<uint32_t, std::string> absent;  // by stage, a first node that did not run it
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
-        if (stage.state != StageState::kRan || stage.groupNodes < 2 || !overNodes.contains(stage.name))
-          continue;
+        if (!overNodes.contains(stage.name) || stage.state == StageState::kElsewhere) continue;
+        const bool isFirst = records.nodes[i].nodeRank == 0 && records.nodes[i].nodeCount > 1;
+        if (isFirst && stage.state != StageState::kRan) absent.emplace(stage.name, node.name);
+        if (stage.state != StageState::kRan || stage.groupNodes < 2) continue;
         Group& group =
             groups[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)];
+        group.stage = stage.name;
         group.reported |= records.nodes[i].nodeRank == 0;
         group.members.push_back(node.name);
       }
   std::vector<std::string> silent, reasons;
   for (const FleetNode& node : nodes)
     if (node.records.empty()) silent.push_back(node.name);
-  for (const auto& [name, group] : groups)
-    if (!group.reported)
+  for (const auto& [name, group] : groups) {
+    if (group.reported) continue;
+    const std::string who = fmt::format("{} ({})", printable(name, 200), devicesText(group.members));
+    if (const auto at = absent.find(group.stage); at != absent.end())
+      reasons.push_back(fmt::format(
+          "{}: its first node, {}, did not run it, and only that one holds the results of the whole "
+          "group",
+          who, at->second));
+    else
       reasons.push_back(
-          fmt::format("{} ({}): no record of its first node, which holds the results of the whole group{}",
-                      printable(name, 200), devicesText(group.members),
+          fmt::format("{}: no record of its first node, which holds the results of the whole group{}", who,
                       silent.empty() ? "" : "; without a record that counts: " + devicesText(silent)));
+  }
   return reasons;
 }
 

@@ -309,32 +309,41 @@ void RunTable::settle(std::vector<Clash> clashes) {
 }
 
 void RunTable::findLoners(const std::set<std::string>& expected) {
-  std::set<std::string> told, metByStrangers;  // runs
-  for (const Entry& entry : entries_)
-    if (const std::string& run = runs_[indexOf(*entry.record)]; !run.empty()) told.insert(run);
+  std::set<std::string> metByStrangers;                   // runs
+  std::map<std::string, std::set<std::string>> numbered;  // by run, who has a number in it
   for (size_t i = 0; i < records_.nodes.size(); ++i)
     if (!runs_[i].empty() && !expected.contains(records_.nodes[i].node)) metByStrangers.insert(runs_[i]);
-  const auto lacks = [&](const auto& entry) {
-    return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
-  };
+  for (const auto& [run, numbers] : numbers_)
+    for (const auto& [number, who] : numbers) numbered[run].insert(who.begin(), who.end());
   std::map<uint32_t, std::string> lacking;           // by stage, a run of several that lacks nodes
-  std::map<uint32_t, std::set<std::string>> single;  // ... those of which one node alone tells
+  std::map<uint32_t, std::set<std::string>> single;  // ... who tells of one in which nobody else was
   std::map<uint32_t, std::set<std::string>> alone;   // ... who says that it was in none
-  for (const auto& entry : members_) {
-    const auto& [group, members] = entry;
-    if (!lacks(entry)) continue;
-    std::vector<std::string> names;
-    for (const auto& [node, size] : members) names.push_back(node);
-    if (names.size() > 1)
-      lacking.emplace(group.second, shortNames(names));
-    else if (told.contains(group.first) && !metByStrangers.contains(group.first))
-      single[group.second].insert(names.front());
+  for (const auto& [group, members] : members_) {
+    std::set<std::string> names = numbered[group.first];
+    for (const auto& [node, size] : members) names.insert(node);
+    if (members.size() > 1 && static_cast<size_t>(sizeOf(group)) > names.size())
+      lacking.emplace(group.second, shortNames({names.begin(), names.end()}));
   }
-  for (const Entry& entry : entries_)
-    if (!entry.repeated && isAlone(*entry.record))
-      for (const StageSummary& stage : entry.record->stages)
-        if (isOverNodes(stage) && stage.state == StageState::kRan)
-          alone[stage.name].insert(entry.record->node);
+  std::set<std::pair<std::string, uint32_t>> skipped;
+  for (const Entry& entry : entries_) {
+    const NodeSummary& record = *entry.record;
+    const std::string run = runOf(record);
+    const bool told = !runs_[indexOf(record)].empty();
+    // That it failed, and so met nobody, speaks against it as it is.
+    const bool isWell = record.acceptance == Acceptance::kAccepted;
+    const bool isSingle =
+        numbered[run].size() == 1 && (told ? !metByStrangers.contains(run) : isWell && !manyRuns_);
+    for (const StageSummary& stage : record.stages) {
+      if (!isOverNodes(stage) || (stage.state != StageState::kRan && !isWell)) continue;
+      if (!isAlone(record) && isSingle)
+        single[stage.name].insert(record.node);
+      else if (!entry.repeated && isAlone(record))
+        alone[stage.name].insert(record.node);
+      else
+        continue;
+      if (stage.state == StageState::kSkipped) skipped.emplace(record.node, stage.name);
+    }
+  }
   std::set<std::string> named;
   const auto tell = [&](const std::set<std::string>& nodes, uint32_t stage, const char* what,
                         const std::string& met) {
@@ -342,7 +351,8 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
       if (named.insert(node).second)
         clashes_.push_back({{node},
                             fmt::format("{} says that {} stage {}, and the run of {} lacks a node", node,
-                                        what, printable(records_.names->texts[stage], 200), met)});
+                                        skipped.contains({node, stage}) ? "it took no part in" : what,
+                                        printable(records_.names->texts[stage], 200), met)});
   };
   constexpr const char* kRanAlone = "it was alone in";
   constexpr const char* kMetOthers = "it met others, of whom there is no record, in";

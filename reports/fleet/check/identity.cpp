@@ -276,17 +276,21 @@ class IdentityCheck {
         key.text = id;
         key.holders.push_back({ownerOf_.at(record(i).node), i});
       }
+    std::vector<Shared> all;
     for (const Key* key : ordered(runs)) {
-      const auto each = oneEach(key->holders);
-      if (each.size() > 1 && concerns(key->holders)) {
-        report(key->holders,
-               fmt::format("one run appears under {} names: run {} belongs to {} and {}{}", each.size(),
-                           printable(key->text, 80), placeOf(each[0]), placeOf(each[1]), andMore(each)),
-               "A record was copied and renamed: remove the copy, and test the node it replaced.");
-        continue;
-      }
-      checkVersions(key->holders);
+      auto each = oneEach(key->holders);
+      if (each.size() > 1 && concerns(key->holders))
+        all.emplace_back("run " + printable(key->text, 80), std::move(each));
+      else
+        checkVersions(key->holders);
     }
+    setAside(all, "runs");
+    for (const auto& [run, each] : all)
+      if (each.size() > 1)
+        report(each,
+               fmt::format("one run appears under {} names: {} belongs to {} and {}{}", each.size(), run,
+                           placeOf(each[0]), placeOf(each[1]), andMore(each)),
+               "A record was copied and renamed: remove the copy, and test the node it replaced.");
   }
 
   /// Of records of one run, a resumed one differs from what was there before, and one that was judged again
@@ -311,7 +315,7 @@ class IdentityCheck {
 
   /// Who shares with several nodes what these do not share with each other is no machine under many names,
   /// and they are none: it alone is in question.
-  void setAside(std::vector<Shared>& all) {
+  void setAside(std::vector<Shared>& all, const char* kind) {
     std::map<size_t, std::vector<const Shared*>> byOwner;
     for (const Shared& shared : all)
       if (shared.second.size() > 1)
@@ -328,11 +332,12 @@ class IdentityCheck {
       if (!concerns(own)) continue;
       std::vector<std::string> names;
       for (const size_t other : others) names.push_back(owners_[other]);
-      report(own,
-             fmt::format("{} ({}) says that hardware of {} is its own: {}{}", owners_[owner],
-                         printable(record(own[0].record).path, 200), shortNames(names), shares[0]->first,
-                         shares.size() > 1 ? fmt::format(" and {} more", shares.size() - 1) : ""),
-             kRunAgain, NodeState::kIncomplete);
+      report(
+          own,
+          fmt::format("{} ({}) names {} of {} as its own: {}{}", owners_[owner],
+                      printable(record(own[0].record).path, 200), kind, shortNames(names), shares[0]->first,
+                      shares.size() > 1 ? fmt::format(" and {} more", shares.size() - 1) : ""),
+          kRunAgain, NodeState::kIncomplete);
     }
     for (Shared& shared : all)
       std::erase_if(shared.second, [&](const Holder& holder) { return odd.contains(holder.owner); });
@@ -373,7 +378,7 @@ class IdentityCheck {
     for (const Key* key : ordered(keys)) all.push_back({key->text, oneEach(key->holders)});
     if (!run_.simulated)
       for (Shared& shared : sharedFrames(looked)) all.push_back(std::move(shared));
-    if (!options_.sameMachine) setAside(all);
+    if (!options_.sameMachine) setAside(all, "hardware");
     for (const auto& [text, holders] : all)
       for (size_t k = 1; k < holders.size(); ++k) groups.unite(holders[0].owner, holders[k].owner);
     std::map<size_t, std::pair<std::vector<std::string>, std::vector<Holder>>> found;

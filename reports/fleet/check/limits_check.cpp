@@ -166,39 +166,47 @@ class LimitsCheck {
   void compareRequirements(const std::string& sku, const std::vector<size_t>& nodes) {
     struct List {
       const StageSummary* example = nullptr;
-      bool rejudged = false;
       std::set<size_t> nodes;
     };
-    std::map<std::string, std::map<std::vector<std::pair<uint32_t, uint32_t>>, List>> stages;
+    // What it requires; and whether it may lack what others require, which then says nothing.
+    using Key = std::pair<std::vector<std::pair<uint32_t, uint32_t>>, bool>;
+    std::map<std::string, std::map<Key, List>> stages;
     const std::set<size_t> known = blamed_;  // their profile tells already
     eachRecord(nodes, [&](size_t n, const NodeSummary& record) {
       if (known.contains(n)) return;
       for (const StageSummary& stage : record.stages) {
         if (stage.state != StageState::kRan || isOwnStage(text(stage.name))) continue;
-        std::vector<std::pair<uint32_t, uint32_t>> key;
-        for (const LimitSummary& one : stage.limits) key.emplace_back(one.about, one.limit);
-        std::sort(key.begin(), key.end());
-        List& list = stages[text(stage.name)][key];
+        std::vector<std::pair<uint32_t, uint32_t>> required;
+        for (const LimitSummary& one : stage.limits) required.emplace_back(one.about, one.limit);
+        std::sort(required.begin(), required.end());
+        // `muster judge --sku` leaves out what a record has no metric for, and a run what an error kept it
+        // from measuring, which counts as that error.
+        const bool mayLack = record.rejudged || stage.accounting.of(Outcome::kError) > 0;
+        List& list = stages[text(stage.name)][{std::move(required), mayLack}];
         list.example = &stage;
-        list.rejudged = list.rejudged || record.rejudged.has_value();
         list.nodes.insert(n);
       }
     });
     for (const auto& [stage, lists] : stages) {
       if (lists.size() < 2) continue;
       std::map<std::string, Aspect> aspects;
-      std::vector<std::pair<Requirements, const List*>> all;
-      for (const auto& [key, list] : lists) all.emplace_back(requirementsOf(*list.example), &list);
-      for (const auto& [requirements, list] : all)
-        for (const auto& [about, limit] : requirements)
+      struct Share {
+        Requirements requirements;
+        bool mayLack = false;
+        const std::set<size_t>& nodes;
+      };
+      std::vector<Share> all;
+      for (const auto& [key, list] : lists)
+        all.push_back({requirementsOf(*list.example), key.second, list.nodes});
+      for (const Share& share : all)
+        for (const auto& [about, limit] : share.requirements)
           aspects[about].name = fmt::format("requirement of stage {} ({})", stage, printable(about, 160));
       for (auto& [about, aspect] : aspects)
-        for (const auto& [requirements, list] : all) {
-          const auto at = requirements.find(about);
-          // `muster judge --sku` leaves out what a record has no metric for.
-          if (at == requirements.end() && list->rejudged) continue;
-          aspect.shares[at == requirements.end() ? kNone : at->second].insert(list->nodes.begin(),
-                                                                              list->nodes.end());
+        for (const Share& share : all) {
+          const auto at = share.requirements.find(about);
+          if (at == share.requirements.end() && share.mayLack) continue;
+          aspect.shares[at == share.requirements.end() ? kNone : at->second].insert(share.nodes.begin(),
+                                                                                    share.nodes.end());
         }
       for (const auto& [about, aspect] : aspects) judge(sku, aspect);
     }

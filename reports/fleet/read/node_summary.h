@@ -222,7 +222,8 @@ struct Quarantined {
   std::string path;    ///< relative to the folder that was read
   std::string node;    ///< the node that it lies with or the name it gives itself; empty: neither is known
   std::string reason;  ///< one line
-  bool torn = false;   ///< no JSON: whatever run of the node it was, its result is lost
+  bool torn =
+      false;  ///< no JSON, nor had it to show a MAC: whatever run of the node it was, its result is lost
 };
 
 }  // namespace muster::fleet

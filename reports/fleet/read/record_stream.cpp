@@ -122,7 +122,7 @@ ReadFile outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::strin
   if (!placed.ok()) {
     std::string node = nodeOf(rules, name, reader.lastNode());
     Quarantined bad = setAside(std::move(name), std::move(node), placed.error().message);
-    bad.torn = placed.error().code == ErrorCode::kCorrupt;
+    bad.torn = placed.error().code == ErrorCode::kCorrupt && rules.origin.runKey.empty();
     return bad;
   }
   summary->path = std::move(name);

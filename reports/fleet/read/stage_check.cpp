@@ -42,8 +42,7 @@ PlanStages stagesByPlan(const FleetRecords& records, PlanStages known) {
 
 /// Whether it took no part in a stage in which its plan has one for it, and that does not count against it.
 std::string missedPart(const StageSummary& stage, const NodeSummary& node, const PlannedPart& planned) {
-  const bool skipped = stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0 &&
-                       stage.accounting.of(Outcome::kWaived) == 0;
+  const bool skipped = stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0;
   if (stage.required && node.partial.empty() && skipped && planned.state != StageState::kSkipped)
     return "the skip of stage {} blocks nothing, and its plan requires it";
   if (stage.required && stage.state == StageState::kIdle && planned.state != StageState::kIdle)
@@ -61,8 +60,8 @@ void sortByPath(std::vector<Quarantined>& list) {
             [](const Quarantined& a, const Quarantined& b) { return a.path < b.path; });
 }
 
-void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
-  const PlanStages wanted = stagesByPlan(records, stages);
+void setAsideIncomplete(FleetRecords& records, PlanStages stages) {
+  const PlanStages wanted = stagesByPlan(records, std::move(stages));
   std::erase_if(records.nodes, [&](const NodeSummary& node) {
     const StagesOfPlan& plan = wanted.at(node.planSha256);
     std::string difference = stageDifference(stagesOf(node, *records.names), plan.names);

@@ -34,7 +34,7 @@ using PlanStages = std::map<std::string, StagesOfPlan>;
 /// Moves the records without a stage of their plan, with another one, or that call one optional, or
 /// took no part in one without being held back, which their plan requires, to the quarantined. Of a plan that
 /// is not in `stages`, what most of its records hold counts.
-void setAsideIncomplete(FleetRecords& records, const PlanStages& stages);
+void setAsideIncomplete(FleetRecords& records, PlanStages stages);
 
 /// Of files with the same bytes one counts, the first by path: a copy is no second run.
 void setAsideCopies(FleetRecords& records);

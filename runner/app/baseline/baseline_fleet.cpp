@@ -70,7 +70,11 @@ const Aspect kProfile = {"profile",
 class Gatherer {
  public:
   Gatherer(const FleetRecords& records, bool ownBase)
-      : records_(records), names_(*records.names), ownBase_(ownBase), misfits_(records.nodes.size()) {}
+      : records_(records), names_(*records.names), ownBase_(ownBase), misfits_(records.nodes.size()) {
+    std::set<std::string> nodes;
+    for (const NodeSummary& node : records.nodes) nodes.insert(node.node);
+    nodeCount_ = nodes.size();
+  }
 
   Result<FleetToLearn> gather() {
     if (records_.nodes.empty())
@@ -89,10 +93,13 @@ class Gatherer {
   }
 
  private:
+  /// How many nodes have each value, whatever the number of their records.
   template <typename Value>
   std::map<std::string, size_t> votes(Value value) const {
+    std::map<std::string, std::set<std::string>> nodes;
+    for (const NodeSummary& node : records_.nodes) nodes[value(node)].insert(node.node);
     std::map<std::string, size_t> counts;
-    for (const NodeSummary& node : records_.nodes) ++counts[value(node)];
+    for (const auto& [text, who] : nodes) counts[text] = who.size();
     return counts;
   }
 
@@ -165,7 +172,8 @@ class Gatherer {
     const auto all = votes([&](const NodeSummary& n) { return aspect.of(n, kAllDigits); });
     const std::string most = mostVoted(all);
     const size_t count = all.at(most);
-    if (!isMajority(count, records_.nodes.size()))
+    const auto isMost = [&](const auto& value) { return isMajority(value.second, nodeCount_); };
+    if (std::count_if(all.begin(), all.end(), isMost) != 1)
       return refusal(
           fmt::format("{}: no value has a majority: {}; {}", aspect.name, shown(aspect), aspect.next));
     const auto example = std::find_if(records_.nodes.begin(), records_.nodes.end(),
@@ -174,7 +182,7 @@ class Gatherer {
       const NodeSummary& node = records_.nodes[i];
       if (!misfits_[i].empty() || aspect.of(node, kAllDigits) == most) continue;
       misfits_[i] = fmt::format("{} {}; {} of {} nodes have {}", aspect.name,
-                                printable(aspect.of(node, kShownDigits), 160), count, records_.nodes.size(),
+                                printable(aspect.of(node, kShownDigits), 160), count, nodeCount_,
                                 printable(aspect.of(*example, kShownDigits), 160));
     }
     return {};
@@ -313,6 +321,7 @@ class Gatherer {
   const FleetRecords& records_;
   const FleetNames& names_;
   bool ownBase_;
+  size_t nodeCount_ = 0;
   std::vector<std::string> misfits_;  ///< why a record is unlike most; empty: it is not
   FleetToLearn fleet_;
 };

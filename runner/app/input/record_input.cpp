@@ -3,6 +3,7 @@
 #include "runner/app/input/record_input.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <map>
@@ -90,9 +91,8 @@ Status checkEnds(const Record& record) {
       return edited(stage, "it was idle, and its plan has a part for it");
     if (stage.state == StageState::kSkipped && inPlan(stage.name).required &&
         planned.state != StageState::kSkipped &&
-        std::none_of(stage.verdicts.begin(), stage.verdicts.end(), [](const Verdict& verdict) {
-          return verdict.required || verdict.outcome == Outcome::kWaived;
-        }))
+        std::none_of(stage.verdicts.begin(), stage.verdicts.end(),
+                     [](const Verdict& verdict) { return verdict.required; }))
       return edited(stage, "its skip blocks nothing, and its plan requires it");
     if (stage.state != StageState::kRan || stage.name == kWaiverStage) continue;
     MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(stage));
@@ -276,6 +276,13 @@ std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecor
   return plans;
 }
 
+/// CPU time of the calling thread.
+double secondsOfThread() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 /// Why the record does not count when it is looked at as a whole; empty: it does.
 std::string doubtAbout(const RecordFile& file, const std::string& sha256, PredicateTime& call) {
   const auto digest = digestOfSoundApart(file, call);
@@ -302,12 +309,16 @@ void setAsideUnsound(fleet::FleetRecords& records, const fs::path& run) {
 void setAsideIncomplete(fleet::FleetRecords& records, const std::string& wantedPlan, double planSeconds) {
   fleet::PlanStages stages;
   std::set<std::string> left;
-  const double begin = secondsOfChildren();
+  double spent = 0;
   for (const auto& [digest, place] : plansByUse(records, wantedPlan)) {
-    if (secondsOfChildren() - begin > planSeconds)
+    if (spent > planSeconds) {
       left.insert(digest);
-    else if (auto found = stagesIn(records.names->plans[place]); !found.names.empty())
+      continue;
+    }
+    const double begin = secondsOfThread() + secondsOfChildren();
+    if (auto found = stagesIn(records.names->plans[place]); !found.names.empty())
       stages.emplace(digest, std::move(found));
+    spent += secondsOfThread() + secondsOfChildren() - begin;
   }
   std::erase_if(records.nodes, [&](const fleet::NodeSummary& node) {
     if (!left.contains(node.planSha256)) return false;
@@ -317,7 +328,7 @@ void setAsideIncomplete(fleet::FleetRecords& records, const std::string& wantedP
                      planSeconds)});
     return true;
   });
-  fleet::setAsideIncomplete(records, stages);
+  fleet::setAsideIncomplete(records, std::move(stages));
 }
 
 }  // namespace muster

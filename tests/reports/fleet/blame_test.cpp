@@ -915,6 +915,21 @@ TEST(Blame, AGroupThatOneRecordInventsReachesNoRunThatLacksNobody) {
   }
 }
 
+/// A stage that the plan lets a node skip, without a result.
+void skipsOptional(StageRecord& stage) {
+  stage.required = false;
+  stage.state = StageState::kSkipped;
+  stage.reason = "not needed";
+  stage.group = Json();
+  stage.ranks.clear();
+  stage.measurements.clear();
+  Verdict skipped;
+  skipped.outcome = Outcome::kSkipped;
+  skipped.required = false;
+  skipped.detail = "not needed";
+  stage.verdicts = {skipped};
+}
+
 /// Who tells of the group otherwise than the others is in it all the same.
 TEST(Blame, WhoTellsOfAStageOrItsGroupOtherwiseEscapesNothing) {
   struct Lie {
@@ -939,6 +954,29 @@ TEST(Blame, WhoTellsOfAStageOrItsGroupOtherwiseEscapesNothing) {
          stage.group.erase("id");
        }},
       {"no group", [](Record&, StageRecord& stage) { stage.group.erase("id"); }},
+      {"no part in it", [](Record&, StageRecord& stage) { skipsOptional(stage); }},
+      {"no part in it, and a run of its own",
+       [](Record& record, StageRecord& stage) {
+         skipsOptional(stage);
+         record.nodeCount = 1;
+         record.nodeRank = 0;
+       }},
+      {"no part in it, and a smaller run",
+       [](Record& record, StageRecord& stage) {
+         skipsOptional(stage);
+         record.nodeCount = 2;
+         record.nodeRank = 1;
+       }},
+      {"no part in it, and another's number",
+       [](Record& record, StageRecord& stage) {
+         skipsOptional(stage);
+         record.nodeRank = 0;
+       }},
+      {"idle in it",
+       [](Record&, StageRecord& stage) {
+         skipsOptional(stage);
+         stage.state = StageState::kIdle;
+       }},
   };
   for (const Lie& lie : lies)
     for (const bool pairs : {false, true})

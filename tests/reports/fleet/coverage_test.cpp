@@ -301,6 +301,20 @@ TEST(Coverage, AcceptsNoNodeBesideARecordOfItThatCannotBeRead) {
   EXPECT_EQ(nodeOf(other.assess({"n1", "n2"}), "n2").state, NodeState::kAccepted);
 }
 
+/// Where records need the MAC of their node, a file without one speaks of nobody.
+TEST(Coverage, HoldsNoTornRecordAgainstANodeWhereItHadToShowAMac) {
+  FleetFolder folder;
+  folder.write("n1/record.json", "{");
+  fleet::RecordRules rules;
+  for (const bool keyed : {false, true}) {
+    if (keyed) rules.origin.runKey = std::string(64, 'a');
+    const auto records = fleet::readFleet(folder.path(), 1, {}, {}, rules);
+    ASSERT_TRUE(records.ok()) << records.error().text();
+    ASSERT_EQ(records->quarantined.size(), 1u);
+    EXPECT_EQ(records->quarantined[0].torn, !keyed);
+  }
+}
+
 TEST(Coverage, PutsJobsOfDifferentScopesTogether) {
   const Record whole = nodeRecord("n1");
   ASSERT_GE(whole.stages.size(), 2u);

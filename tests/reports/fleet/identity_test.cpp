@@ -126,7 +126,7 @@ TEST(Identity, OfSeveralInOneRecordIsThatRecordsAlone) {
   for (const char* name : {"n1", "n2", "n3", "n4"})
     EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kAccepted) << nodeOf(fleet, name).reason;
   ASSERT_EQ(fleet.findings.size(), 1u);
-  EXPECT_THAT(fleet.findings[0].text, HasSubstr("says that hardware of n1, n2, n3, n4 is its own"));
+  EXPECT_THAT(fleet.findings[0].text, HasSubstr("names hardware of n1, n2, n3, n4 as its own"));
 }
 
 TEST(Identity, OfOneRunUnderTwoNamesIsAFailureEvenOnOneMachine) {
@@ -155,6 +155,28 @@ TEST(Identity, OfOneRedactedRecordUnderTwoNamesIsAFailure) {
   const Fleet fleet = folder.assess(expecting({"host0001", "host0002"}));
   EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_THAT(findingsOf(fleet), HasSubstr("one run appears under 2 names"));
+}
+
+/// Of records that say they are redacted from those of several nodes, only they are in question.
+TEST(Identity, OfRecordsThatNameTheRunsOfSeveralIsTheirs) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) {
+    names.push_back(fmt::format("host{}", i));
+    Record record = machineRecord(names.back());
+    record.redacted = {sha256Hex(names.back()), {"host", "serial"}};
+    folder.add(record);
+  }
+  for (int i = 0; i < 4; ++i) {
+    Record record = machineRecord("host4");
+    record.redacted = {sha256Hex(names[static_cast<size_t>(i)]), {"host", "serial"}};
+    folder.add(record, fmt::format("host4/{}", i));
+  }
+  const Fleet fleet = folder.assess(expecting(names));
+  EXPECT_EQ(nodeOf(fleet, "host4").state, NodeState::kIncomplete);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(nodeOf(fleet, names[static_cast<size_t>(i)]).state, NodeState::kAccepted) << findingsOf(fleet);
+  EXPECT_THAT(findingsOf(fleet), HasSubstr("names runs of host0, host1, host2, host3 as its own"));
 }
 
 TEST(Identity, SharedOnPurposeIsANote) {
@@ -422,6 +444,38 @@ TEST(Limits, OfMostNodesAreThoseOfAll) {
                 for (StageRecord& stage : r.stages) stage.pluginSha256 = sha256Hex("another");
               }),
               HasSubstr("plugin compute 0.1.0 (sha256"));
+}
+
+/// As where the process that samples telemetry was killed: its metrics are unmeasured, and not required.
+TEST(Limits, ThatAnErrorKeptFromBeingMeasuredSayNothing) {
+  for (const int broken : {1, 2})
+    for (const int nodes : {2, 3, 5}) {
+      FleetFolder folder;
+      std::vector<std::string> names;
+      for (int i = 0; i < nodes; ++i) {
+        names.push_back(fmt::format("n{}", i));
+        Record record = machineRecord(names.back());
+        if (i < std::min(broken, nodes - 1)) {
+          StageRecord& stage = record.stages[1];
+          std::erase_if(stage.verdicts,
+                        [](const Verdict& verdict) { return verdict.expectation.has_value(); });
+          testing::keepEvidence(stage);
+          Verdict error;
+          error.outcome = Outcome::kError;
+          error.caseId = stage.cases.front().id;
+          error.detail = "telemetry: it did not answer";
+          stage.verdicts.push_back(error);
+          record.acceptance = Acceptance::kIncomplete;
+          record.exitCode = 3;
+          testing::settle(record);
+        }
+        folder.add(record);
+      }
+      const Fleet fleet = folder.assess(names);
+      EXPECT_EQ(nodeOf(fleet, names.back()).state, NodeState::kAccepted) << findingsOf(fleet);
+      EXPECT_NE(nodeOf(fleet, "n0").state, NodeState::kAccepted);
+      EXPECT_THAT(findingsOf(fleet), Not(HasSubstr("other limits")));
+    }
 }
 
 TEST(Limits, OfAnOperatorsProgramAreInTheProgram) {

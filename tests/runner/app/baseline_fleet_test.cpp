@@ -2,6 +2,7 @@
 // Which records of a folder are learned from: those that agree with most in plan, devices and profile.
 #include "runner/app/baseline/baseline_fleet.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -146,6 +147,28 @@ TEST(BaselineFleet, LetsProfilesDifferWhereTheUserGivesTheBaseAndSaysSo) {
   for (int i : {0, 1}) setGpus(records.nodes[static_cast<size_t>(i)], 4);
   EXPECT_THAT(refusal(records, true),
               HasSubstr("devices: no value has a majority: 8 x H100 (2 nodes), 4 x H100 (2 nodes)"));
+}
+
+TEST(BaselineFleet, GivesANodeOneVoteWhateverTheNumberOfItsRecords) {
+  FleetRecords records = recordsOf(5);
+  for (int i = 0; i < 10; ++i) {
+    NodeSummary more = records.nodes.front();
+    more.path = fmt::format("n0/{}/record.json", i);
+    more.planSha256 = kOther;
+    records.nodes.push_back(more);
+  }
+  records.nodes.front().planSha256 = kOther;
+  const FleetToLearn fleet = toLearn(records);
+  for (const LearnNode& node : fleet.input.nodes)
+    EXPECT_EQ(node.sick, node.name == "n0"
+                             ? "plan node-quick bbbbbbbbbbbb; 4 of 5 nodes have node-quick aaaaaaaaaaaa"
+                             : "");
+  // Where all have two plans, neither is that of most.
+  for (const char* name : {"n1", "n2", "n3", "n4"}) {
+    records.nodes.push_back(records.nodes.back());
+    records.nodes.back().node = name;
+  }
+  EXPECT_THAT(refusal(records), HasSubstr("plan: no value has a majority: "));
 }
 
 TEST(BaselineFleet, CountsTheRecordsOfANodeThatAgreeWithMost) {

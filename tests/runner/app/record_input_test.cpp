@@ -8,18 +8,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 #include <string>
 #include <utility>
 
 #include "runner/app/input/judged_again.h"
+#include "runner/plan/plan_text.h"
 #include "runner/record/evidence_json.h"
 
 namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 void addRecord(fleet::FleetRecords& records, const std::string& node, const std::string& plan) {
   fleet::NodeSummary record;
@@ -50,6 +53,27 @@ TEST(RecordInput, EvaluatesTheMostUsedPlanFirstAndNoMoreThanItsTimeAllows) {
     EXPECT_EQ(records.quarantined[0].node, "n0");
     EXPECT_THAT(records.quarantined[0].reason, HasSubstr("its plan was not evaluated"));
   }
+}
+
+/// A plan of TOML is no program, and takes its time all the same; one of too many stages is none.
+TEST(RecordInput, SpendsNoMoreOnPlansThanItsTimeAllows) {
+  std::string large = "schema = 1\nname = \"large\"\n";
+  for (int i = 0; i < 900; ++i) large += fmt::format("[[stage]]\nname = \"s{}\"\n", i);
+  fleet::FleetRecords records;
+  addRecord(records, "n1", large);
+  for (int i = 0; i < 3; ++i) addRecord(records, "n0", large + fmt::format("# {}\n", i));
+  setAsideIncomplete(records, "", 0);
+  EXPECT_THAT(records.nodes, IsEmpty());
+  ASSERT_EQ(records.quarantined.size(), 4u);
+  EXPECT_EQ(std::count_if(records.quarantined.begin(), records.quarantined.end(),
+                          [](const fleet::Quarantined& bad) {
+                            return bad.reason.find("its plan was not evaluated") != std::string::npos;
+                          }),
+            3);
+  std::string sweeps = "schema = 1\nname = \"sweeps\"\n";
+  for (int i = 0; i < 900; ++i) sweeps += fmt::format("[[stage]]\nname = \"s{}\"\nnodes = [2, 4, 8]\n", i);
+  EXPECT_THAT(stagesInText(sweeps), IsEmpty());
+  EXPECT_EQ(stagesInText(large).size(), 900u);
 }
 
 /// What its plan gives to a node of that number, in a run of so many, no record can leave out for itself.

@@ -38,6 +38,26 @@ TEST(RecordCheck, RefusesAnAcceptanceOverFailures) {
       "block acceptance");
 }
 
+TEST(RecordCheck, RefusesAWaiverOfWhatWasNotMeasured) {
+  for (const StageState state : {StageState::kSkipped, StageState::kElsewhere})
+    expectContradiction(
+        healthyRecord(),
+        [&](Record& r) {
+          StageRecord& stage = r.stages.back();
+          WaiverRecord& waiver = r.waivers.emplace_back();
+          waiver.stage = stage.name;
+          waiver.metric = "compute.gemm_throughput";
+          Verdict waived;
+          waived.outcome = Outcome::kWaived;
+          waived.metric = waiver.metric;
+          stage.state = state;
+          stage.measurements.clear();
+          stage.verdicts = {waived};
+          settle(r);
+        },
+        "its stage measured nothing");
+}
+
 TEST(RecordCheck, RefusesACommandOfOthersToRunAgain) {
   expectContradiction(
       healthyRecord(),
