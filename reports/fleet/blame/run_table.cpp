@@ -318,11 +318,13 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
   std::map<uint32_t, std::string> lacking;           // by stage, a run of several that lacks nodes
   std::map<uint32_t, std::set<std::string>> single;  // ... who tells of one in which nobody else was
   std::map<uint32_t, std::set<std::string>> alone;   // ... who says that it was in none
+  std::set<StageOfRun> lackingRuns;
   for (const auto& [group, members] : members_) {
-    std::set<std::string> names = numbered[group.first];
-    for (const auto& [node, size] : members) names.insert(node);
-    if (members.size() > 1 && static_cast<size_t>(sizeOf(group)) > names.size())
-      lacking.emplace(group.second, shortNames({names.begin(), names.end()}));
+    if (members.size() < 2 || static_cast<size_t>(sizeOf(group)) <= members.size()) continue;
+    std::vector<std::string> names;
+    for (const auto& [node, size] : members) names.push_back(node);
+    lacking.emplace(group.second, shortNames(names));
+    lackingRuns.insert(group);
   }
   std::set<std::pair<std::string, uint32_t>> skipped;
   for (const Entry& entry : entries_) {
@@ -335,13 +337,14 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
         numbered[run].size() == 1 && (told ? !metByStrangers.contains(run) : isWell && !manyRuns_);
     for (const StageSummary& stage : record.stages) {
       if (!isOverNodes(stage) || (stage.state != StageState::kRan && !isWell)) continue;
-      if (!isAlone(record) && isSingle)
+      const bool isSkipped = stage.state == StageState::kSkipped;
+      if (!isAlone(record) && (isSingle || (isSkipped && lackingRuns.contains({run, stage.name}))))
         single[stage.name].insert(record.node);
       else if (!entry.repeated && isAlone(record))
         alone[stage.name].insert(record.node);
       else
         continue;
-      if (stage.state == StageState::kSkipped) skipped.emplace(record.node, stage.name);
+      if (isSkipped) skipped.emplace(record.node, stage.name);
     }
   }
   std::set<std::string> named;

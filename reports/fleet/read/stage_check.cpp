@@ -45,7 +45,7 @@ std::string missedPart(const StageSummary& stage, const NodeSummary& node, const
   const bool skipped = stage.state == StageState::kSkipped && stage.accounting.requiredSkips == 0;
   if (stage.required && node.partial.empty() && skipped && planned.state != StageState::kSkipped)
     return "the skip of stage {} blocks nothing, and its plan requires it";
-  if (stage.required && stage.state == StageState::kIdle && planned.state != StageState::kIdle)
+  if (stage.state == StageState::kIdle && planned.state != StageState::kIdle)
     return "it was idle in stage {}, and its plan has a part for it";
   if (stage.state == StageState::kRan && stage.scope == Scope::kCluster &&
       planned.state == StageState::kRan && node.nodeCount > 1 && stage.groupNodes != planned.nodes)
@@ -65,13 +65,15 @@ void setAsideIncomplete(FleetRecords& records, PlanStages stages) {
   std::erase_if(records.nodes, [&](const NodeSummary& node) {
     const StagesOfPlan& plan = wanted.at(node.planSha256);
     std::string difference = stageDifference(stagesOf(node, *records.names), plan.names);
-    for (const StageSummary& stage : node.stages)
-      if (const std::string& name = records.names->texts[stage.name]; plan.required.contains(name)) {
-        std::string missed = stage.required ? "" : "stage {} may be skipped, and its plan requires it";
-        if (missed.empty() && plan.part)
-          missed = missedPart(stage, node, plan.part(name, node.nodeRank, node.nodeCount));
-        if (!missed.empty()) difference = fmt::format(fmt::runtime(missed), printable(name, 80));
-      }
+    for (const StageSummary& stage : node.stages) {
+      const std::string& name = records.names->texts[stage.name];
+      std::string missed = !stage.required && plan.required.contains(name)
+                               ? "stage {} may be skipped, and its plan requires it"
+                               : "";
+      if (missed.empty() && plan.part && !isOwnStage(name))
+        missed = missedPart(stage, node, plan.part(name, node.nodeRank, node.nodeCount));
+      if (!missed.empty()) difference = fmt::format(fmt::runtime(missed), printable(name, 80));
+    }
     if (!difference.empty())
       records.quarantined.push_back({node.path, node.node, "edited or truncated: " + difference});
     return !difference.empty();

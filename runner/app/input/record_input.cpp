@@ -87,7 +87,7 @@ Status checkEnds(const Record& record) {
   };
   for (const StageRecord& stage : record.stages) {
     const fleet::PlannedPart planned = plannedPart(inPlan(stage.name), record.nodeRank, record.nodeCount);
-    if (stage.state == StageState::kIdle && inPlan(stage.name).required && planned.state != StageState::kIdle)
+    if (stage.state == StageState::kIdle && planned.state != StageState::kIdle)
       return edited(stage, "it was idle, and its plan has a part for it");
     if (stage.state == StageState::kSkipped && inPlan(stage.name).required &&
         planned.state != StageState::kSkipped &&

@@ -961,21 +961,15 @@ TEST(Blame, WhoTellsOfAStageOrItsGroupOtherwiseEscapesNothing) {
          record.nodeCount = 1;
          record.nodeRank = 0;
        }},
-      {"no part in it, and a smaller run",
+      {"no part in it, and a larger run",
        [](Record& record, StageRecord& stage) {
          skipsOptional(stage);
-         record.nodeCount = 2;
-         record.nodeRank = 1;
+         record.nodeCount = 7;
        }},
       {"no part in it, and another's number",
        [](Record& record, StageRecord& stage) {
          skipsOptional(stage);
          record.nodeRank = 0;
-       }},
-      {"idle in it",
-       [](Record&, StageRecord& stage) {
-         skipsOptional(stage);
-         stage.state = StageState::kIdle;
        }},
   };
   for (const Lie& lie : lies)

@@ -90,6 +90,7 @@ TEST(RecordInput, TakesNoRecordThatLeftOutThePartWhichItsPlanGivesIt) {
     int rank, count;
     Part two, four, all;
     bool isRefused;
+    bool required = true;
   };
   constexpr StageState kRan = StageState::kRan, kIdle = StageState::kIdle, kSkipped = StageState::kSkipped;
   const Case cases[] = {
@@ -102,10 +103,13 @@ TEST(RecordInput, TakesNoRecordThatLeftOutThePartWhichItsPlanGivesIt) {
       {"skipped where it is idle", 5, 8, {kSkipped, 0}, {kIdle, 4}, {kRan, 8}, true},
       {"idle in a group of its own", 1, 8, {kIdle, 1}, {kRan, 4}, {kRan, 8}, true},
       {"of a smaller group", 5, 8, {kIdle, 2}, {kIdle, 4}, {kRan, 1}, true},
+      {"idle in an optional group of its own", 1, 8, {kIdle, 2}, {kRan, 4}, {kRan, 8}, true, false},
+      {"of a smaller optional group", 5, 8, {kIdle, 2}, {kIdle, 4}, {kRan, 1}, true, false},
+      {"skipped an optional one", 5, 8, {kIdle, 2}, {kIdle, 4}, {kSkipped, 0}, false, false},
   };
   for (const Case& each : cases) {
     fleet::FleetRecords records;
-    addRecord(records, "n", plan);
+    addRecord(records, "n", plan + (each.required ? "" : "required = false\n"));
     fleet::NodeSummary& node = records.nodes.back();
     node.nodeRank = each.rank;
     node.nodeCount = each.count;
@@ -117,6 +121,7 @@ TEST(RecordInput, TakesNoRecordThatLeftOutThePartWhichItsPlanGivesIt) {
       stage.scope = Scope::kCluster;
       stage.state = part.state;
       stage.groupNodes = part.nodes;
+      stage.required = each.required;
       node.stages.insert(node.stages.begin(), stage);
     }
     setAsideIncomplete(records, "", 60);

@@ -47,6 +47,8 @@ TEST(RecordCheck, RefusesAWaiverOfWhatWasNotMeasured) {
           WaiverRecord& waiver = r.waivers.emplace_back();
           waiver.stage = stage.name;
           waiver.metric = "compute.gemm_throughput";
+          waiver.node = r.node;
+          waiver.state = WaiverState::kApplied;
           Verdict waived;
           waived.outcome = Outcome::kWaived;
           waived.metric = waiver.metric;
