@@ -317,16 +317,16 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
     for (const auto& [number, who] : numbers) numbered[run].insert(who.begin(), who.end());
   std::map<uint32_t, std::string> lacking;           // by stage, a run of several that lacks nodes
   std::map<uint32_t, std::set<std::string>> single;  // ... who tells of one in which nobody else was
-  std::map<uint32_t, std::set<std::string>> alone;   // ... who says that it was in none
-  std::set<StageOfRun> lackingRuns;
+  std::map<uint32_t, std::set<std::string>> alone;   // ... who says that it met nobody in it
+  std::map<StageOfRun, std::string> lackingRuns;     // all of them
   for (const auto& [group, members] : members_) {
-    if (members.size() < 2 || static_cast<size_t>(sizeOf(group)) <= members.size()) continue;
+    if (static_cast<size_t>(sizeOf(group)) <= members.size()) continue;
     std::vector<std::string> names;
     for (const auto& [node, size] : members) names.push_back(node);
-    lacking.emplace(group.second, shortNames(names));
-    lackingRuns.insert(group);
+    lackingRuns.emplace(group, shortNames(names));
+    if (names.size() > 1) lacking.emplace(group.second, shortNames(names));
   }
-  std::set<std::pair<std::string, uint32_t>> skipped;
+  std::map<std::pair<std::string, uint32_t>, std::string> skipped;  // with who ran it in its own run
   for (const Entry& entry : entries_) {
     const NodeSummary& record = *entry.record;
     const std::string run = runOf(record);
@@ -338,13 +338,15 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
     for (const StageSummary& stage : record.stages) {
       if (!isOverNodes(stage) || (stage.state != StageState::kRan && !isWell)) continue;
       const bool isSkipped = stage.state == StageState::kSkipped;
-      if (!isAlone(record) && (isSingle || (isSkipped && lackingRuns.contains({run, stage.name}))))
-        single[stage.name].insert(record.node);
-      else if (!entry.repeated && isAlone(record))
+      const auto own = isSkipped ? lackingRuns.find({run, stage.name}) : lackingRuns.end();
+      if (isAlone(record) ? !entry.repeated : isSkipped && (isSingle || own != lackingRuns.end()))
         alone[stage.name].insert(record.node);
+      else if (!isAlone(record) && isSingle)
+        single[stage.name].insert(record.node);
       else
         continue;
-      if (isSkipped) skipped.emplace(record.node, stage.name);
+      if (isSkipped)
+        skipped.emplace(std::pair(record.node, stage.name), own == lackingRuns.end() ? "" : own->second);
     }
   }
   std::set<std::string> named;
@@ -359,16 +361,22 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
   };
   constexpr const char* kRanAlone = "it was alone in";
   constexpr const char* kMetOthers = "it met others, of whom there is no record, in";
+  for (const auto& [who, met] : skipped)
+    if (!met.empty()) tell({who.first}, who.second, kRanAlone, met);
   for (const auto& [stage, met] : lacking) {
     tell(alone[stage], stage, kRanAlone, met);
     tell(single[stage], stage, kMetOthers, met);
   }
   // Of two that each tell of a run of their own either may be lying; of more, who says that it met others.
   for (const auto& [stage, nodes] : single) {
-    if (alone[stage].empty()) continue;
+    const std::set<std::string>& others = alone[stage];
+    const bool didRun = std::any_of(others.begin(), others.end(), [&, of = stage](const std::string& node) {
+      return !skipped.contains({node, of});
+    });
+    if (others.size() != 1 && !didRun) continue;  // nobody, or jobs of one node each
     const std::string met = shortNames({nodes.begin(), nodes.end()});
     tell(nodes, stage, kMetOthers, met);
-    if (alone[stage].size() == 1) tell(alone[stage], stage, kRanAlone, met);
+    if (others.size() == 1) tell(others, stage, kRanAlone, met);
   }
 }
 

@@ -170,7 +170,7 @@ TEST(Identity, OfRecordsThatNameTheRunsOfSeveralIsTheirs) {
   for (int i = 0; i < 4; ++i) {
     Record record = machineRecord("host4");
     record.redacted = {sha256Hex(names[static_cast<size_t>(i)]), {"host", "serial"}};
-    folder.add(record, fmt::format("host4/{}", i));
+    folder.add(record, fmt::format("more/{}", i));
   }
   const Fleet fleet = folder.assess(expecting(names));
   EXPECT_EQ(nodeOf(fleet, "host4").state, NodeState::kIncomplete);

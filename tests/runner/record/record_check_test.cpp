@@ -48,7 +48,7 @@ TEST(RecordCheck, RefusesAWaiverOfWhatWasNotMeasured) {
           waiver.stage = stage.name;
           waiver.metric = "compute.gemm_throughput";
           waiver.node = r.node;
-          waiver.state = WaiverState::kApplied;
+          waiver.covered = 1;
           Verdict waived;
           waived.outcome = Outcome::kWaived;
           waived.metric = waiver.metric;
