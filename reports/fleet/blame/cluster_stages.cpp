@@ -83,14 +83,17 @@ std::vector<std::string> unreportedGroups(const FleetRecords& records, const Fle
 std::vector<std::string> missingGroups(const FleetRecords& records, const FleetNodes& nodes) {
   struct Sweep {
     int wanted = 0;           ///< nodes, of a group that a run was too small for
+    bool skipped = false;     ///< by a member of a group, whose result lacks for that
     std::set<int> ran, idle;  ///< sizes, as members have them and as others do
   };
   std::map<std::string, Sweep> sweeps;
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
-        if (stage.scope != Scope::kCluster || stage.groupNodes == 0) continue;
+        if (stage.scope != Scope::kCluster) continue;
         Sweep& sweep = sweeps[records.names->texts[stage.name]];
+        sweep.skipped |= stage.state == StageState::kSkipped;
+        if (stage.groupNodes == 0) continue;
         if (stage.state == StageState::kRan) sweep.ran.insert(stage.groupNodes);
         if (stage.state == StageState::kIdle) sweep.idle.insert(stage.groupNodes);
         if (stage.state == StageState::kSkipped) sweep.wanted = std::max(sweep.wanted, stage.groupNodes);
@@ -101,7 +104,7 @@ std::vector<std::string> missingGroups(const FleetRecords& records, const FleetN
       reasons.push_back(fmt::format("stage {}: no run had a group of {} nodes, and the fleet has {}",
                                     printable(stage, 200), sweep.wanted, nodes.size()));
     for (const int size : sweep.idle)
-      if (!sweep.ran.contains(size))
+      if (!sweep.ran.contains(size) && !sweep.skipped)
         reasons.push_back(
             fmt::format("stage {}: nodes were idle beside a group of {}, of which there is no record",
                         printable(stage, 200), size));
@@ -109,12 +112,18 @@ std::vector<std::string> missingGroups(const FleetRecords& records, const FleetN
   return reasons;
 }
 
+/// Whether nothing came of it but skips.
+bool isSkipped(const Accounting& accounting) {
+  return accounting.expected > 0 && accounting.of(Outcome::kSkipped) == accounting.expected;
+}
+
 /// The most nodes that a run had in which the node took part in the stage; 0: in none.
 int nodesMet(const FleetRecords& records, const FleetNode& node, uint32_t stage) {
   int most = 0;
   for (const size_t i : node.records)
     for (const StageSummary& one : records.nodes[i].stages)
-      if (one.name == stage && (one.state == StageState::kRan || one.state == StageState::kIdle))
+      if (one.name == stage && !isSkipped(one.accounting) &&
+          (one.state == StageState::kRan || one.state == StageState::kIdle))
         most = std::max(most, records.nodes[i].nodeCount);
   return most;
 }

@@ -62,6 +62,7 @@ RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool ma
   std::move(ofRanks.begin(), ofRanks.end(), std::back_inserter(clashes));
   settle(std::move(clashes));
   findLoners(expected);
+  findAbsentees(expected);
   findOdd();
   for (const auto& [run, numbers] : numbers_)
     for (const auto& [number, who] : numbers)
@@ -309,46 +310,32 @@ void RunTable::settle(std::vector<Clash> clashes) {
 }
 
 void RunTable::findLoners(const std::set<std::string>& expected) {
-  std::set<std::string> metByStrangers;                   // runs
-  std::map<std::string, std::set<std::string>> numbered;  // by run, who has a number in it
+  std::set<std::string> told, metByStrangers;  // runs
+  for (const Entry& entry : entries_)
+    if (const std::string& run = runs_[indexOf(*entry.record)]; !run.empty()) told.insert(run);
   for (size_t i = 0; i < records_.nodes.size(); ++i)
     if (!runs_[i].empty() && !expected.contains(records_.nodes[i].node)) metByStrangers.insert(runs_[i]);
-  for (const auto& [run, numbers] : numbers_)
-    for (const auto& [number, who] : numbers) numbered[run].insert(who.begin(), who.end());
+  const auto lacks = [&](const auto& entry) {
+    return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
+  };
   std::map<uint32_t, std::string> lacking;           // by stage, a run of several that lacks nodes
-  std::map<uint32_t, std::set<std::string>> single;  // ... who tells of one in which nobody else was
-  std::map<uint32_t, std::set<std::string>> alone;   // ... who says that it met nobody in it
-  std::map<StageOfRun, std::string> lackingRuns;     // all of them
-  for (const auto& [group, members] : members_) {
-    if (static_cast<size_t>(sizeOf(group)) <= members.size()) continue;
+  std::map<uint32_t, std::set<std::string>> single;  // ... those of which one node alone tells
+  std::map<uint32_t, std::set<std::string>> alone;   // ... who says that it was in none
+  for (const auto& entry : members_) {
+    const auto& [group, members] = entry;
+    if (!lacks(entry)) continue;
     std::vector<std::string> names;
     for (const auto& [node, size] : members) names.push_back(node);
-    lackingRuns.emplace(group, shortNames(names));
-    if (names.size() > 1) lacking.emplace(group.second, shortNames(names));
+    if (names.size() > 1)
+      lacking.emplace(group.second, shortNames(names));
+    else if (told.contains(group.first) && !metByStrangers.contains(group.first))
+      single[group.second].insert(names.front());
   }
-  std::map<std::pair<std::string, uint32_t>, std::string> skipped;  // with who ran it in its own run
-  for (const Entry& entry : entries_) {
-    const NodeSummary& record = *entry.record;
-    const std::string run = runOf(record);
-    const bool told = !runs_[indexOf(record)].empty();
-    // That it failed, and so met nobody, speaks against it as it is.
-    const bool isWell = record.acceptance == Acceptance::kAccepted;
-    const bool isSingle =
-        numbered[run].size() == 1 && (told ? !metByStrangers.contains(run) : isWell && !manyRuns_);
-    for (const StageSummary& stage : record.stages) {
-      if (!isOverNodes(stage) || (stage.state != StageState::kRan && !isWell)) continue;
-      const bool isSkipped = stage.state == StageState::kSkipped;
-      const auto own = isSkipped ? lackingRuns.find({run, stage.name}) : lackingRuns.end();
-      if (isAlone(record) ? !entry.repeated : isSkipped && (isSingle || own != lackingRuns.end()))
-        alone[stage.name].insert(record.node);
-      else if (!isAlone(record) && isSingle)
-        single[stage.name].insert(record.node);
-      else
-        continue;
-      if (isSkipped)
-        skipped.emplace(std::pair(record.node, stage.name), own == lackingRuns.end() ? "" : own->second);
-    }
-  }
+  for (const Entry& entry : entries_)
+    if (!entry.repeated && isAlone(*entry.record))
+      for (const StageSummary& stage : entry.record->stages)
+        if (isOverNodes(stage) && stage.state == StageState::kRan)
+          alone[stage.name].insert(entry.record->node);
   std::set<std::string> named;
   const auto tell = [&](const std::set<std::string>& nodes, uint32_t stage, const char* what,
                         const std::string& met) {
@@ -356,27 +343,83 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
       if (named.insert(node).second)
         clashes_.push_back({{node},
                             fmt::format("{} says that {} stage {}, and the run of {} lacks a node", node,
-                                        skipped.contains({node, stage}) ? "it took no part in" : what,
-                                        printable(records_.names->texts[stage], 200), met)});
+                                        what, printable(records_.names->texts[stage], 200), met)});
   };
   constexpr const char* kRanAlone = "it was alone in";
   constexpr const char* kMetOthers = "it met others, of whom there is no record, in";
-  for (const auto& [who, met] : skipped)
-    if (!met.empty()) tell({who.first}, who.second, kRanAlone, met);
   for (const auto& [stage, met] : lacking) {
     tell(alone[stage], stage, kRanAlone, met);
     tell(single[stage], stage, kMetOthers, met);
   }
   // Of two that each tell of a run of their own either may be lying; of more, who says that it met others.
   for (const auto& [stage, nodes] : single) {
-    const std::set<std::string>& others = alone[stage];
-    const bool didRun = std::any_of(others.begin(), others.end(), [&, of = stage](const std::string& node) {
-      return !skipped.contains({node, of});
-    });
-    if (others.size() != 1 && !didRun) continue;  // nobody, or jobs of one node each
+    if (alone[stage].empty()) continue;
     const std::string met = shortNames({nodes.begin(), nodes.end()});
     tell(nodes, stage, kMetOthers, met);
-    if (others.size() == 1) tell(others, stage, kRanAlone, met);
+    if (alone[stage].size() == 1) tell(alone[stage], stage, kRanAlone, met);
+  }
+}
+
+namespace {
+
+/// Whether a result of the stage speaks against somebody, or is to be compared with the fleet's.
+bool failsSomewhere(const StageSummary& stage) {
+  const Accounting& counts = stage.accounting;
+  return counts.of(Outcome::kFail) + counts.of(Outcome::kError) + counts.of(Outcome::kFlaky) +
+             counts.of(Outcome::kWaived) + counts.of(Outcome::kDeferred) >
+         0;
+}
+
+}  // namespace
+
+void RunTable::findAbsentees(const std::set<std::string>& expected) {
+  struct Ran {
+    std::set<std::string> nodes;
+    bool fails = false;
+  };
+  std::map<StageOfRun, Ran> stages;
+  std::map<std::string, std::set<std::string>> companions;  // by run
+  for (const Entry& entry : entries_) {
+    const std::string run = runOf(*entry.record);
+    if (!isAlone(*entry.record)) companions[run].insert(entry.record->node);
+    for (const StageSummary& stage : entry.record->stages)
+      if (isOverNodes(stage) && stage.state == StageState::kRan && !isAlone(*entry.record)) {
+        Ran& ran = stages[{run, stage.name}];
+        ran.nodes.insert(entry.record->node);
+        ran.fails = ran.fails || failsSomewhere(stage);
+      }
+  }
+  const auto silent = static_cast<size_t>(std::count_if(
+      expected.begin(), expected.end(), [&](const std::string& node) { return !hasRecord(node); }));
+  for (const auto& [group, ran] : stages) {
+    const auto& [run, stageName] = group;
+    const std::map<std::string, int>& members = membersOf(group);
+    if (!ran.fails || static_cast<size_t>(std::max(0, sizeOf(group))) <= members.size() + silent) continue;
+    std::set<std::string> absent;
+    for (const Entry& entry : entries_) {
+      const NodeSummary& record = *entry.record;
+      if (entry.repeated || record.acceptance != Acceptance::kAccepted || members.contains(record.node))
+        continue;
+      const std::string own = runOf(record);
+      for (const StageSummary& stage : record.stages)
+        if (stage.name == stageName && isOverNodes(stage) &&
+            (own == run ? stage.state == StageState::kSkipped : companions[own].size() < 2))
+          absent.insert(record.node);
+    }
+    // One record alone says nothing of those who were not there.
+    if (absent.size() >= ran.nodes.size() && (absent.size() > 1 || ran.nodes.size() > 1)) continue;
+    for (const std::string& node : absent) {
+      const bool isNamed = std::any_of(clashes_.begin(), clashes_.end(), [&](const Clash& clash) {
+        return clash.nodes == std::set<std::string>{node};
+      });
+      if (isNamed) continue;
+      clashes_.push_back(
+          {{node},
+           fmt::format("{} says that it took no part in stage {} with {}, whose run lacks a node: what they "
+                       "report of that one may be its",
+                       node, printable(records_.names->texts[stageName], 200),
+                       shortNames({ran.nodes.begin(), ran.nodes.end()}))});
+    }
   }
 }
 

@@ -103,9 +103,12 @@ class RunTable {
   /// Who claims the numbers or ranks of several nodes has none of these; of two that claim the same nobody
   /// knows.
   void settle(std::vector<Clash> clashes);
-  /// Nodes that say that they were in no run with others, or in one of which nobody else tells, beside one of
-  /// several that lacks a node: they would escape what the others say of them.
+  /// Nodes that alone say that they met a group, beside one of several that lacks a node: they would escape
+  /// what the others say of them.
   void findLoners(const std::set<std::string>& expected);
+  /// Accepted nodes that were nowhere with others, or skipped the stage, beside a run of it in which
+  /// something failed, and that lacks more nodes than left no record: for the same reason.
+  void findAbsentees(const std::set<std::string>& expected);
   /// What all records of a plan, or all of one group, must say alike.
   void findOdd();
 

@@ -47,6 +47,8 @@ std::string missedPart(const StageSummary& stage, const NodeSummary& node, const
     return "the skip of stage {} blocks nothing, and its plan requires it";
   if (stage.state == StageState::kIdle && planned.state != StageState::kIdle)
     return "it was idle in stage {}, and its plan has a part for it";
+  if (stage.state == StageState::kRan && planned.state != StageState::kRan)
+    return "it ran stage {}, in which its plan has no part for it";
   if (stage.state == StageState::kRan && stage.scope == Scope::kCluster &&
       planned.state == StageState::kRan && node.nodeCount > 1 && stage.groupNodes != planned.nodes)
     return "its group in stage {} has another number of nodes than its plan says";

@@ -228,6 +228,9 @@ class GroupFleet {
   }
 
   Fleet assess() { return assess(group_ < nodes_); }
+  /// Beside those of its nodes.
+  void add(const Record& record) { folder_.add(record); }
+
   Fleet assess(bool manyRuns) {
     fleet::FleetOptions options;
     options.expectedFrom = "nodes.txt";
@@ -995,6 +998,61 @@ TEST(Blame, WhoTellsOfAStageOrItsGroupOtherwiseEscapesNothing) {
         for (int node = 1; node < liar; ++node) {
           const auto& honest = nodeOf(fleet, GroupFleet::nameOf(node));
           EXPECT_NE(honest.state, NodeState::kIncomplete) << honest.reason;
+        }
+      }
+}
+
+/// Among many runs too, and with a partner whom nobody expects.
+TEST(Blame, WhoLeavesTheRunForAnotherOneEscapesNothing) {
+  for (const bool manyRuns : {false, true})
+    for (const bool withStranger : {false, true}) {
+      GroupFleet made(3, 6);
+      for (int node = 0; node < 6; ++node) made.stage(node).group["id"] = "first";
+      for (int node = 0; node < 3; ++node) made.reportsPair(node, "5");
+      made.record(5).nodeRank = 1;
+      made.record(5).nodeCount = 2;
+      if (withStranger)
+        made.stage(5).group["id"] = "second";
+      else
+        skipsOptional(made.stage(5));
+      settle(made.record(5));
+      if (withStranger) {
+        Record stranger = made.record(5);
+        stranger.node = "zzz";
+        stranger.runId.clear();
+        stranger.nodeRank = 0;
+        testing::giveParts(stranger, "zzz");
+        made.add(stranger);
+      }
+      const Fleet fleet = made.assess(manyRuns);
+      EXPECT_NE(nodeOf(fleet, "n5").state, NodeState::kAccepted) << manyRuns << withStranger;
+      for (const char* node : {"n0", "n2", "n3", "n4"})
+        EXPECT_NE(nodeOf(fleet, node).state, NodeState::kIncomplete)
+            << manyRuns << withStranger << nodeOf(fleet, node).reason;
+    }
+}
+
+/// One record that ran it, or failed to enter it, says nothing of those who skipped it together.
+TEST(Blame, WhoAloneWasInAnOptionalStageSpeaksForNobodyElse) {
+  for (const StageState state : {StageState::kRan, StageState::kError})
+    for (const int only : {0, 2})
+      for (const bool manyRuns : {false, true}) {
+        GroupFleet made(3, 5);
+        for (int node = 0; node < 5; ++node)
+          if (node != only) {
+            skipsOptional(made.stage(node));
+            settle(made.record(node));
+          }
+        made.stage(only).group["id"] = "first";
+        made.reportsPair(only, only == 0 ? "1" : "0");
+        made.stage(only).state = state;
+        settle(made.record(only));
+        const Fleet fleet = made.assess(manyRuns);
+        for (int node = 0; node < 5; ++node) {
+          const auto& one = nodeOf(fleet, GroupFleet::nameOf(node));
+          if (node != only) {
+            EXPECT_NE(one.state, NodeState::kIncomplete) << node << ": " << one.reason;
+          }
         }
       }
 }
