@@ -112,17 +112,12 @@ std::vector<std::string> missingGroups(const FleetRecords& records, const FleetN
   return reasons;
 }
 
-/// Whether nothing came of it but skips.
-bool isSkipped(const Accounting& accounting) {
-  return accounting.expected > 0 && accounting.of(Outcome::kSkipped) == accounting.expected;
-}
-
 /// The most nodes that a run had in which the node took part in the stage; 0: in none.
 int nodesMet(const FleetRecords& records, const FleetNode& node, uint32_t stage) {
   int most = 0;
   for (const size_t i : node.records)
     for (const StageSummary& one : records.nodes[i].stages)
-      if (one.name == stage && !isSkipped(one.accounting) &&
+      if (one.name == stage && !one.unmeasured &&
           (one.state == StageState::kRan || one.state == StageState::kIdle))
         most = std::max(most, records.nodes[i].nodeCount);
   return most;

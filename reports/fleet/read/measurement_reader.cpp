@@ -22,8 +22,6 @@ namespace {
 
 constexpr uint64_t kMostCompared = 100'000'000;  ///< pairs of labels; real records have some 100,000
 constexpr std::string_view kProgramMetric = "exec.program";
-constexpr std::string_view kTelemetryCase =
-    "telemetry";  ///< what is sampled beside a stage, on its first rank
 constexpr std::string_view kDeviceCount = "env.device_count";
 constexpr std::string_view kDeviceName = "env.device_name";
 constexpr std::string_view kDeviceMemory = "env.device_memory";

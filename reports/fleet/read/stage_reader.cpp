@@ -125,6 +125,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     if (missing == simdjson::SUCCESS || missing == simdjson::NO_SUCH_FIELD) {
       readLimits(stage, missing == simdjson::SUCCESS ? &expectations : nullptr, summary);
       readVerdicts(fields.array("verdicts"), expectations, summary);
+      summary.unmeasured = summary.unmeasured && summary.accounting.of(Outcome::kSkipped) > 0;
       checkAsked();
     } else
       failures_.fail("evidence.expectations", "must be a list");

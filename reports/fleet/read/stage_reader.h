@@ -22,6 +22,9 @@
 
 namespace muster::fleet {
 
+/// What is sampled beside a stage, on its first rank.
+inline constexpr std::string_view kTelemetryCase = "telemetry";
+
 /// Reads the stages of one record after another into its summary. Keeps buffers and known keys between
 /// records.
 class StageReader {

@@ -1057,6 +1057,24 @@ TEST(Blame, WhoAloneWasInAnOptionalStageSpeaksForNobodyElse) {
       }
 }
 
+/// Alone, they had no partner for it: it is optional, and nothing was measured that others could lack.
+TEST(Blame, AnOptionalStageWhoseCasesWereSkippedWasNotRunAlone) {
+  for (const bool measured : {false, true}) {
+    GroupFleet made(3, 3);
+    for (int node = 0; node < 3; ++node) {
+      StageRecord& stage = made.stage(node);
+      if (!measured) skipsOptional(stage);
+      stage.required = false;
+      stage.state = StageState::kRan;
+      made.record(node).nodeCount = 1;
+      made.record(node).nodeRank = 0;
+      settle(made.record(node));
+    }
+    const Fleet fleet = made.assess(false);
+    EXPECT_EQ(fleet.acceptance == Acceptance::kAccepted, !measured) << join(fleet.reasons, "; ");
+  }
+}
+
 /// A text or a label: neither counts as node 0's where another one is node 0 as well.
 TEST(Blame, WhoClaimsToBeNodeZeroSpeaksForNobody) {
   for (const bool text : {false, true})
