@@ -377,49 +377,58 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
     std::set<std::string> nodes;
     bool fails = false;
   };
-  std::map<StageOfRun, Ran> stages;
+  struct Absentee {
+    std::string node, run;
+    bool skipped = false;  ///< the stage, in that run
+    bool alone = false;    ///< nobody else was in its own
+  };
   std::map<std::string, std::set<std::string>> companions;  // by run
+  for (const Entry& entry : entries_)
+    if (!isAlone(*entry.record)) companions[runOf(*entry.record)].insert(entry.record->node);
+  std::map<StageOfRun, Ran> stages;
+  std::map<uint32_t, std::vector<Absentee>> absentees;  // by stage: who may have been absent
   for (const Entry& entry : entries_) {
-    const std::string run = runOf(*entry.record);
-    if (!isAlone(*entry.record)) companions[run].insert(entry.record->node);
-    for (const StageSummary& stage : entry.record->stages)
-      if (isOverNodes(stage) && stage.state == StageState::kRan && !isAlone(*entry.record)) {
+    const NodeSummary& record = *entry.record;
+    const std::string run = runOf(record);
+    const bool wasAlone = companions[run].size() < 2;
+    for (const StageSummary& stage : record.stages) {
+      if (!isOverNodes(stage)) continue;
+      const bool skipped = stage.state == StageState::kSkipped;
+      if (stage.state == StageState::kRan && !isAlone(record)) {
         Ran& ran = stages[{run, stage.name}];
-        ran.nodes.insert(entry.record->node);
+        ran.nodes.insert(record.node);
         ran.fails = ran.fails || failsSomewhere(stage);
       }
+      if (!entry.repeated && record.acceptance == Acceptance::kAccepted && (skipped || wasAlone))
+        absentees[stage.name].push_back({record.node, run, skipped, wasAlone});
+    }
   }
   const auto silent = static_cast<size_t>(std::count_if(
       expected.begin(), expected.end(), [&](const std::string& node) { return !hasRecord(node); }));
+  std::set<std::string> named;
+  for (const Clash& clash : clashes_)
+    if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
   for (const auto& [group, ran] : stages) {
-    const auto& [run, stageName] = group;
+    const auto& [run, stage] = group;
     const std::map<std::string, int>& members = membersOf(group);
     if (!ran.fails || static_cast<size_t>(std::max(0, sizeOf(group))) <= members.size() + silent) continue;
     std::set<std::string> absent;
-    for (const Entry& entry : entries_) {
-      const NodeSummary& record = *entry.record;
-      if (entry.repeated || record.acceptance != Acceptance::kAccepted || members.contains(record.node))
-        continue;
-      const std::string own = runOf(record);
-      for (const StageSummary& stage : record.stages)
-        if (stage.name == stageName && isOverNodes(stage) &&
-            (own == run ? stage.state == StageState::kSkipped : companions[own].size() < 2))
-          absent.insert(record.node);
+    for (const Absentee& one : absentees[stage]) {
+      if (absent.size() > ran.nodes.size()) break;
+      const bool mayBe = one.run == run ? one.skipped : one.alone;
+      if (mayBe && !members.contains(one.node)) absent.insert(one.node);
     }
     // One record alone says nothing of those who were not there.
     if (absent.size() >= ran.nodes.size() && (absent.size() > 1 || ran.nodes.size() > 1)) continue;
-    for (const std::string& node : absent) {
-      const bool isNamed = std::any_of(clashes_.begin(), clashes_.end(), [&](const Clash& clash) {
-        return clash.nodes == std::set<std::string>{node};
-      });
-      if (isNamed) continue;
-      clashes_.push_back(
-          {{node},
-           fmt::format("{} says that it took no part in stage {} with {}, whose run lacks a node: what they "
-                       "report of that one may be its",
-                       node, printable(records_.names->texts[stageName], 200),
-                       shortNames({ran.nodes.begin(), ran.nodes.end()}))});
-    }
+    for (const std::string& node : absent)
+      if (named.insert(node).second)
+        clashes_.push_back(
+            {{node},
+             fmt::format(
+                 "{} says that it took no part in stage {} with {}, whose run lacks a node: what they "
+                 "report of that one may be its",
+                 node, printable(records_.names->texts[stage], 200),
+                 shortNames({ran.nodes.begin(), ran.nodes.end()}))});
   }
 }
 
