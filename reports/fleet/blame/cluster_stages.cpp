@@ -40,22 +40,23 @@ namespace {
 std::vector<std::string> unreportedGroups(const FleetRecords& records, const FleetNodes& nodes) {
   const std::set<uint32_t> overNodes = clusterStages(records, nodes);
   struct Group {
-    uint32_t stage = 0;
-    bool reported = false;  ///< the record of its first node counts
+    std::pair<uint32_t, int> stageOfRun;  ///< and the number of nodes in the run
+    bool reported = false;                ///< the record of its first node counts
     std::vector<std::string> members;
   };
   std::map<std::string, Group> groups;
-  std::map<uint32_t, std::string> absent;  // by stage, a first node that did not run it
+  std::map<std::pair<uint32_t, int>, std::string> absent;  // a first node that did not run it
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
         if (!overNodes.contains(stage.name) || stage.state == StageState::kElsewhere) continue;
+        const std::pair<uint32_t, int> stageOfRun{stage.name, records.nodes[i].nodeCount};
         const bool isFirst = records.nodes[i].nodeRank == 0 && records.nodes[i].nodeCount > 1;
-        if (isFirst && stage.state != StageState::kRan) absent.emplace(stage.name, node.name);
+        if (isFirst && stage.state != StageState::kRan) absent.emplace(stageOfRun, node.name);
         if (stage.state != StageState::kRan || stage.groupNodes < 2) continue;
         Group& group =
             groups[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)];
-        group.stage = stage.name;
+        group.stageOfRun = stageOfRun;
         group.reported |= records.nodes[i].nodeRank == 0;
         group.members.push_back(node.name);
       }
@@ -65,7 +66,7 @@ std::vector<std::string> unreportedGroups(const FleetRecords& records, const Fle
   for (const auto& [name, group] : groups) {
     if (group.reported) continue;
     const std::string who = fmt::format("{} ({})", printable(name, 200), devicesText(group.members));
-    if (const auto at = absent.find(group.stage); at != absent.end())
+    if (const auto at = absent.find(group.stageOfRun); at != absent.end())
       reasons.push_back(fmt::format(
           "{}: its first node, {}, did not run it, and only that one holds the results of the whole "
           "group",
@@ -117,7 +118,7 @@ int nodesMet(const FleetRecords& records, const FleetNode& node, uint32_t stage)
   int most = 0;
   for (const size_t i : node.records)
     for (const StageSummary& one : records.nodes[i].stages)
-      if (one.name == stage && !one.unmeasured &&
+      if (one.name == stage && !(one.unmeasured && records.nodes[i].nodeCount <= 1) &&
           (one.state == StageState::kRan || one.state == StageState::kIdle))
         most = std::max(most, records.nodes[i].nodeCount);
   return most;

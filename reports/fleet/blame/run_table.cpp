@@ -334,7 +334,7 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
   for (const Entry& entry : entries_)
     if (!entry.repeated && isAlone(*entry.record))
       for (const StageSummary& stage : entry.record->stages)
-        if (isOverNodes(stage) && stage.state == StageState::kRan)
+        if (isOverNodes(stage) && stage.state == StageState::kRan && !stage.unmeasured)
           alone[stage.name].insert(entry.record->node);
   std::set<std::string> named;
   const auto tell = [&](const std::set<std::string>& nodes, uint32_t stage, const char* what,
@@ -362,11 +362,11 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
 
 namespace {
 
-/// Whether a result of the stage speaks against somebody, or is to be compared with the fleet's.
+/// Whether a result of the stage speaks against somebody.
 bool failsSomewhere(const StageSummary& stage) {
   const Accounting& counts = stage.accounting;
   return counts.of(Outcome::kFail) + counts.of(Outcome::kError) + counts.of(Outcome::kFlaky) +
-             counts.of(Outcome::kWaived) + counts.of(Outcome::kDeferred) >
+             counts.of(Outcome::kWaived) >
          0;
 }
 
@@ -375,6 +375,8 @@ bool failsSomewhere(const StageSummary& stage) {
 void RunTable::findAbsentees(const std::set<std::string>& expected) {
   struct Ran {
     std::set<std::string> nodes;
+    std::set<std::string> failed;  ///< nodes that could not, and were there
+    int size = 0;                  ///< of the group
     bool fails = false;
   };
   struct Absentee {
@@ -382,9 +384,10 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
     bool skipped = false;  ///< the stage, in that run
     bool alone = false;    ///< nobody else was in its own
   };
-  std::map<std::string, std::set<std::string>> companions;  // by run
+  std::map<std::string, std::set<std::string>> companions;  // by run, by what counts of each node
   for (const Entry& entry : entries_)
-    if (!isAlone(*entry.record)) companions[runOf(*entry.record)].insert(entry.record->node);
+    if (!entry.repeated && !isAlone(*entry.record))
+      companions[runOf(*entry.record)].insert(entry.record->node);
   std::map<StageOfRun, Ran> stages;
   std::map<uint32_t, std::vector<Absentee>> absentees;  // by stage: who may have been absent
   for (const Entry& entry : entries_) {
@@ -397,8 +400,10 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
       if (stage.state == StageState::kRan && !isAlone(record)) {
         Ran& ran = stages[{run, stage.name}];
         ran.nodes.insert(record.node);
+        ran.size = ran.size == 0 ? stage.groupNodes : std::min(ran.size, stage.groupNodes);
         ran.fails = ran.fails || failsSomewhere(stage);
       }
+      if (stage.state == StageState::kError) stages[{run, stage.name}].failed.insert(record.node);
       if (!entry.repeated && record.acceptance == Acceptance::kAccepted && (skipped || wasAlone))
         absentees[stage.name].push_back({record.node, run, skipped, wasAlone});
     }
@@ -410,16 +415,15 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
     if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
   for (const auto& [group, ran] : stages) {
     const auto& [run, stage] = group;
-    const std::map<std::string, int>& members = membersOf(group);
-    if (!ran.fails || static_cast<size_t>(std::max(0, sizeOf(group))) <= members.size() + silent) continue;
+    const size_t known = ran.nodes.size() + ran.failed.size() + silent;
+    if (!ran.fails || ran.size <= 0 || static_cast<size_t>(ran.size) <= known) continue;
     std::set<std::string> absent;
     for (const Absentee& one : absentees[stage]) {
-      if (absent.size() > ran.nodes.size()) break;
+      if (ran.nodes.size() == 1 && absent.size() > 1) break;
       const bool mayBe = one.run == run ? one.skipped : one.alone;
-      if (mayBe && !members.contains(one.node)) absent.insert(one.node);
+      if (mayBe && !ran.nodes.contains(one.node)) absent.insert(one.node);
     }
-    // One record alone says nothing of those who were not there.
-    if (absent.size() >= ran.nodes.size() && (absent.size() > 1 || ran.nodes.size() > 1)) continue;
+    if (ran.nodes.size() == 1 && absent.size() > 1) continue;  // one record says nothing of several nodes
     for (const std::string& node : absent)
       if (named.insert(node).second)
         clashes_.push_back(

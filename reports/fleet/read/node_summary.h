@@ -66,7 +66,7 @@ struct StageSummary {
   uint32_t groupId =
       0;  ///< cluster scope: the same of all nodes that met, in FleetNames::texts; of an empty text: not told
   std::string culprit;      ///< cluster scope: who ended it; empty: nobody
-  bool unmeasured = false;  ///< an optional one whose own cases were all skipped: they need what is not here
+  bool unmeasured = false;  ///< an optional one, in each of whose own cases something was skipped
   /// Node and cluster scope: this node's ranks by their number in the group, each with its index into
   /// NodeSummary::devices (-1: it has no device).
   std::vector<std::pair<int32_t, int16_t>> ranks;

@@ -194,6 +194,7 @@ class StageReader {
   std::string stage_;
   uint32_t stageNumber_ = 0;
   Accounting counted_;
+  std::map<std::string, bool, std::less<>> cases_;  ///< of an optional stage: whether something was skipped
   WaiverTally waivers_;
   bool accepted_ = false;  ///< the record says so: then every measurement must be judged
   std::vector<Asked> asked_;

@@ -99,7 +99,7 @@ void StageReader::readClaims(const dom::array& expectations) {
 void StageReader::readVerdicts(const dom::array& verdicts, const dom::array& expectations,
                                StageSummary& summary) {
   readClaims(expectations);
-  summary.unmeasured = !summary.required;
+  cases_.clear();
   VerdictFields fields;
   for (const dom::element item : verdicts) {
     dom::object object;
@@ -134,7 +134,11 @@ void StageReader::readVerdict(const ColumnarReader& verdict, VerdictFields& fiel
   counted_.add(counted);
   const Waiver* waiver = waivers_.concernsStage() ? coveringWaiver(verdict, *outcome) : nullptr;
   if (waiver != nullptr) counted.outcome = Outcome::kWaived;
-  if (*outcome != Outcome::kSkipped && fields.caseId != kTelemetryCase) summary.unmeasured = false;
+  if (!summary.required && fields.caseId != kTelemetryCase) {
+    const auto at = cases_.find(fields.caseId);
+    bool& skipped = at != cases_.end() ? at->second : cases_.emplace(fields.caseId, false).first->second;
+    skipped = skipped || *outcome == Outcome::kSkipped;
+  }
   summary.accounting.add(counted);
   ++summary.accounting.expected;
   if (fields.rank < 0 && fields.device.empty()) {
