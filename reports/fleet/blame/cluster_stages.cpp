@@ -118,10 +118,20 @@ int nodesMet(const FleetRecords& records, const FleetNode& node, uint32_t stage)
   int most = 0;
   for (const size_t i : node.records)
     for (const StageSummary& one : records.nodes[i].stages)
-      if (one.name == stage && !(one.unmeasured && records.nodes[i].nodeCount <= 1) &&
-          (one.state == StageState::kRan || one.state == StageState::kIdle))
+      if (one.name == stage && (one.state == StageState::kRan || one.state == StageState::kIdle))
         most = std::max(most, records.nodes[i].nodeCount);
   return most;
+}
+
+/// Whether all nodes had the stage alone, and it is an optional one that measured nothing for that.
+bool wasTriedAlone(const FleetRecords& records, const FleetNodes& nodes, uint32_t stage) {
+  for (const FleetNode& node : nodes)
+    for (const size_t i : node.records)
+      for (const StageSummary& one : records.nodes[i].stages)
+        if (one.name == stage && (one.state == StageState::kRan || one.state == StageState::kIdle) &&
+            (!one.unmeasured || records.nodes[i].nodeCount > 1))
+          return false;
+  return true;
 }
 
 /// Stages over several nodes that ran in runs with fewer nodes than the fleet has, by the size of these runs:
@@ -130,12 +140,14 @@ std::map<int, std::string> separateRuns(const FleetRecords& records, const Fleet
   const auto measured = static_cast<int>(
       std::count_if(nodes.begin(), nodes.end(), [](const FleetNode& node) { return !node.records.empty(); }));
   std::map<int, std::pair<std::set<std::string>, std::set<std::string>>> runs;  // by size: stages and nodes
-  for (const uint32_t stage : clusterStages(records, nodes))
+  for (const uint32_t stage : clusterStages(records, nodes)) {
+    if (wasTriedAlone(records, nodes, stage)) continue;
     for (const FleetNode& node : nodes)
       if (const int met = nodesMet(records, node, stage); met > 0 && met < measured) {
         runs[met].first.insert(printable(records.names->texts[stage], 200));
         runs[met].second.insert(node.name);
       }
+  }
   std::map<int, std::string> texts;
   for (const auto& [size, found] : runs)
     texts[size] = fmt::format(

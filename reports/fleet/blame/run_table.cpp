@@ -375,8 +375,9 @@ bool failsSomewhere(const StageSummary& stage) {
 void RunTable::findAbsentees(const std::set<std::string>& expected) {
   struct Ran {
     std::set<std::string> nodes;
-    std::set<std::string> failed;  ///< nodes that could not, and were there
-    int size = 0;                  ///< of the group
+    std::set<std::string> entered;  ///< ... and those that failed to run it
+    std::set<std::string> held;     ///< those that skipped it, and are not accepted
+    int size = 0;                   ///< of the group; 0: it did not form
     bool fails = false;
   };
   struct Absentee {
@@ -403,27 +404,38 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
         ran.size = ran.size == 0 ? stage.groupNodes : std::min(ran.size, stage.groupNodes);
         ran.fails = ran.fails || failsSomewhere(stage);
       }
-      if (stage.state == StageState::kError) stages[{run, stage.name}].failed.insert(record.node);
+      if ((stage.state == StageState::kRan || stage.state == StageState::kError) && !isAlone(record))
+        stages[{run, stage.name}].entered.insert(record.node);
+      if (skipped && record.acceptance != Acceptance::kAccepted && !isAlone(record))
+        stages[{run, stage.name}].held.insert(record.node);
       if (!entry.repeated && record.acceptance == Acceptance::kAccepted && (skipped || wasAlone))
         absentees[stage.name].push_back({record.node, run, skipped, wasAlone});
     }
   }
   const auto silent = static_cast<size_t>(std::count_if(
       expected.begin(), expected.end(), [&](const std::string& node) { return !hasRecord(node); }));
+  std::map<std::string, size_t> strangers;  // by run, members whom nobody expects
+  for (size_t i = 0; i < records_.nodes.size(); ++i)
+    if (!runs_[i].empty() && !expected.contains(records_.nodes[i].node)) ++strangers[runs_[i]];
   std::set<std::string> named;
   for (const Clash& clash : clashes_)
     if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
   for (const auto& [group, ran] : stages) {
     const auto& [run, stage] = group;
-    const size_t known = ran.nodes.size() + ran.failed.size() + silent;
-    if (!ran.fails || ran.size <= 0 || static_cast<size_t>(ran.size) <= known) continue;
+    // Of a group that did not form, all of the run but those who skipped it were to be members, or idle.
+    const bool formed = ran.size > 0;
+    const std::set<std::string>& voices = formed ? ran.nodes : ran.entered;
+    const size_t known =
+        (formed ? ran.entered.size() : membersOf(group).size()) + ran.held.size() + silent + strangers[run];
+    const auto size = static_cast<size_t>(std::max(0, formed ? ran.size : sizeOf(group)));
+    if ((formed && !ran.fails) || size <= known) continue;
     std::set<std::string> absent;
     for (const Absentee& one : absentees[stage]) {
-      if (ran.nodes.size() == 1 && absent.size() > 1) break;
-      const bool mayBe = one.run == run ? one.skipped : one.alone;
-      if (mayBe && !ran.nodes.contains(one.node)) absent.insert(one.node);
+      if (voices.size() == 1 && absent.size() > 1) break;
+      const bool mayBe = one.run == run ? one.skipped && formed : one.alone;
+      if (mayBe && !voices.contains(one.node)) absent.insert(one.node);
     }
-    if (ran.nodes.size() == 1 && absent.size() > 1) continue;  // one record says nothing of several nodes
+    if (voices.size() == 1 && absent.size() > 1) continue;  // one record says nothing of several nodes
     for (const std::string& node : absent)
       if (named.insert(node).second)
         clashes_.push_back(
@@ -432,7 +444,7 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
                  "{} says that it took no part in stage {} with {}, whose run lacks a node: what they "
                  "report of that one may be its",
                  node, printable(records_.names->texts[stage], 200),
-                 shortNames({ran.nodes.begin(), ran.nodes.end()}))});
+                 shortNames({voices.begin(), voices.end()}))});
   }
 }
 

@@ -1032,6 +1032,55 @@ TEST(Blame, WhoLeavesTheRunForAnotherOneEscapesNothing) {
     }
 }
 
+/// The others waited for one that ran alone, and nothing was measured by anybody.
+TEST(Blame, WhoDidNotArriveAndRanAloneIsInQuestion) {
+  for (const int absent : {0, 2})
+    for (const bool manyRuns : {false, true}) {
+      GroupFleet made(3, 4);
+      for (int node = 0; node < 4; ++node) {
+        StageRecord& stage = made.stage(node);
+        stage.required = false;
+        if (node == absent) {
+          skipsOptional(stage);
+          stage.state = StageState::kRan;
+          made.record(node).nodeCount = 1;
+          made.record(node).nodeRank = 0;
+          settle(made.record(node));
+          continue;
+        }
+        stage.state = StageState::kError;
+        stage.group = Json();
+        stage.ranks.clear();
+        stage.measurements.clear();
+        Verdict error;
+        error.outcome = Outcome::kError;
+        error.detail = fmt::format("node {} (1 of 4 nodes did not arrive)", absent);
+        stage.verdicts = {error};
+        made.end(node, Acceptance::kIncomplete, 3);
+      }
+      const Fleet fleet = made.assess(manyRuns);
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(absent)).state, NodeState::kIncomplete);
+    }
+}
+
+/// Its place was taken by one that is no longer expected: the run lacks nobody.
+TEST(Blame, WhoReplacedAMemberOfAFailedRunIsNotInQuestion) {
+  GroupFleet made(3, 6);
+  for (int node = 0; node < 6; ++node) made.stage(node).group["id"] = "first";
+  made.reportsPair(0, "2");
+  Record former = made.record(5);
+  former.node = "former";
+  former.runId.clear();
+  testing::giveParts(former, "former");
+  settle(former);
+  made.add(former);
+  skipsOptional(made.stage(5));
+  made.record(5).nodeCount = 1;
+  made.record(5).nodeRank = 0;
+  settle(made.record(5));
+  EXPECT_EQ(nodeOf(made.assess(true), "n5").state, NodeState::kAccepted);
+}
+
 /// Nor by its record of an earlier run, in which the others were as well.
 TEST(Blame, WhoShowsAnEarlierRunEscapesNothingOfTheLater) {
   for (const bool manyRuns : {false, true})
