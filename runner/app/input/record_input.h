@@ -60,10 +60,10 @@ Result<std::vector<RecordFile>> recordFilesAt(const std::filesystem::path& path)
 /// contradicts to the quarantined. The calling process must have one thread.
 void setAsideUnsound(fleet::FleetRecords& records, const std::filesystem::path& run);
 
-/// Moves the records that lack a stage of their plan to the quarantined. Once the
-/// plans took `planSeconds` of CPU time together (those in Lua are programs), the records of the other plans
-/// are set aside too. The plan with the digest `wantedPlan` is looked at first, then those of the most nodes.
-/// The calling process must have one thread.
+/// Moves the records that lack a stage of their plan to the quarantined. Once the plans took `planSeconds` of
+/// CPU time together (those in Lua are programs), the records of the other plans are set aside too. The plan
+/// with the digest `wantedPlan` is looked at first, then those of the most nodes. The calling process must
+/// have one thread.
 void setAsideIncomplete(fleet::FleetRecords& records, const std::string& wantedPlan = "",
                         double planSeconds = 6);
 
