@@ -31,6 +31,8 @@ RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool ma
     : records_(records), manyRuns_(manyRuns), clusterStages_(clusterStages(records, nodes)) {
   const std::set<std::string> expected = namesOf(nodes);
   runs_ = runsOf(records, expected);
+  for (size_t i = 0; i < runs_.size(); ++i)
+    if (!runs_[i].empty() && !expected.contains(records.nodes[i].node)) ++strangers_[runs_[i]];
   for (const FleetNode& node : nodes)
     for (const auto* list : {&node.records, &node.repeated})
       for (const size_t i : *list)
@@ -61,7 +63,7 @@ RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool ma
   std::vector<Clash> ofRanks = rankClashes();
   std::move(ofRanks.begin(), ofRanks.end(), std::back_inserter(clashes));
   settle(std::move(clashes));
-  findLoners(expected);
+  findLoners();
   findAbsentees(expected);
   findOdd();
   for (const auto& [run, numbers] : numbers_)
@@ -309,12 +311,10 @@ void RunTable::settle(std::vector<Clash> clashes) {
       if (who.size() > 1) std::erase_if(who, claimsSeveral);
 }
 
-void RunTable::findLoners(const std::set<std::string>& expected) {
-  std::set<std::string> told, metByStrangers;  // runs
+void RunTable::findLoners() {
+  std::set<std::string> told;  // runs
   for (const Entry& entry : entries_)
     if (const std::string& run = runs_[indexOf(*entry.record)]; !run.empty()) told.insert(run);
-  for (size_t i = 0; i < records_.nodes.size(); ++i)
-    if (!runs_[i].empty() && !expected.contains(records_.nodes[i].node)) metByStrangers.insert(runs_[i]);
   const auto lacks = [&](const auto& entry) {
     return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
   };
@@ -328,7 +328,7 @@ void RunTable::findLoners(const std::set<std::string>& expected) {
     for (const auto& [node, size] : members) names.push_back(node);
     if (names.size() > 1)
       lacking.emplace(group.second, shortNames(names));
-    else if (told.contains(group.first) && !metByStrangers.contains(group.first))
+    else if (told.contains(group.first) && !strangers_.contains(group.first))
       single[group.second].insert(names.front());
   }
   for (const Entry& entry : entries_)
@@ -414,9 +414,6 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
   }
   const auto silent = static_cast<size_t>(std::count_if(
       expected.begin(), expected.end(), [&](const std::string& node) { return !hasRecord(node); }));
-  std::map<std::string, size_t> strangers;  // by run, members whom nobody expects
-  for (size_t i = 0; i < records_.nodes.size(); ++i)
-    if (!runs_[i].empty() && !expected.contains(records_.nodes[i].node)) ++strangers[runs_[i]];
   std::set<std::string> named;
   for (const Clash& clash : clashes_)
     if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
@@ -425,8 +422,9 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
     // Of a group that did not form, all of the run but those who skipped it were to be members, or idle.
     const bool formed = ran.size > 0;
     const std::set<std::string>& voices = formed ? ran.nodes : ran.entered;
-    const size_t known =
-        (formed ? ran.entered.size() : membersOf(group).size()) + ran.held.size() + silent + strangers[run];
+    const auto strangers = strangers_.find(run);
+    const size_t known = (formed ? ran.entered.size() : membersOf(group).size()) + ran.held.size() + silent +
+                         (strangers == strangers_.end() ? 0 : strangers->second);
     const auto size = static_cast<size_t>(std::max(0, formed ? ran.size : sizeOf(group)));
     if ((formed && !ran.fails) || size <= known) continue;
     std::set<std::string> absent;

@@ -105,7 +105,7 @@ class RunTable {
   void settle(std::vector<Clash> clashes);
   /// Nodes that alone say that they met a group, beside one of several that lacks a node: they would escape
   /// what the others say of them.
-  void findLoners(const std::set<std::string>& expected);
+  void findLoners();
   /// Accepted nodes that were nowhere with others, or skipped the stage, beside a run of it in which
   /// something failed, and that lacks more nodes than left no record: for the same reason.
   void findAbsentees(const std::set<std::string>& expected);
@@ -115,9 +115,10 @@ class RunTable {
   const FleetRecords& records_;
   bool manyRuns_;
   std::set<uint32_t> clusterStages_;
-  std::vector<std::string> runs_;                                ///< by index of the record; see runs.h
-  std::map<std::string, int> fleetCounts_;                       ///< agreed numbers of nodes by fleet id
-  std::map<std::string, std::set<std::string>> nodesOfRuns_;     ///< of those whose groups are told
+  std::vector<std::string> runs_;                             ///< by index of the record; see runs.h
+  std::map<std::string, size_t> strangers_;                   ///< by run, its records of nodes not expected
+  std::map<std::string, int> fleetCounts_;                    ///< agreed numbers of nodes by fleet id
+  std::map<std::string, std::set<std::string>> nodesOfRuns_;  ///< of those whose groups are told
   std::map<StageOfRun, std::map<std::string, int>> groupSizes_;  ///< as each node tells it; 0: it does not
   std::vector<Entry> entries_;
   std::set<std::string> recorded_;
