@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <map>
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -20,6 +21,9 @@ constexpr double kLeaveSlack = 60;  // seconds that a node may take from its ran
 constexpr size_t kMostMissing = 20;
 constexpr size_t kIdDigits = 16;
 constexpr int kMostRanks = 1 << 15;  // of one node
+/// Nodes on each side whose names a node takes down: enough that one of them that lies is outvoted, and not
+/// more in large runs.
+constexpr size_t kAround = 4;
 
 std::set<size_t> setOf(const Json& object, const char* key) {
   std::set<size_t> numbers;
@@ -51,6 +55,38 @@ int countOf(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && isCount(object[key]) ? object[key].get<int>() : 0;
 }
 
+/// Who calls itself as another one does has no name.
+void dropSharedNames(std::vector<NodeAround>& nodes) {
+  std::map<std::string, int> claims;
+  for (const NodeAround& node : nodes) ++claims[node.node];
+  for (NodeAround& node : nodes)
+    if (!isPlainName(node.node) || claims[node.node] > 1) node.node.clear();
+}
+
+/// Of all nodes of a run, those around one that have a name.
+std::vector<NodeAround> aroundOf(size_t rank, const std::vector<NodeAround>& nodes) {
+  std::set<size_t> ranks;  // in a small run a node may be on both sides
+  for (size_t step = 0; step <= 2 * kAround; ++step)
+    ranks.insert((rank + step + kAround * (nodes.size() - 1)) % nodes.size());
+  std::vector<NodeAround> around;
+  for (const size_t other : ranks)
+    if (!nodes[other].node.empty()) around.push_back(nodes[other]);
+  return around;
+}
+
+/// What is none is left out.
+std::vector<NodeAround> aroundIn(const Json& part, int nodes) {
+  std::vector<NodeAround> around;
+  if (!part.is_object() || !part.contains("around") || !part["around"].is_array()) return around;
+  for (const Json& one : part["around"]) {
+    NodeAround node{countOf(one, "node_rank"), textOf(one, "node"), countOf(one, "first_rank"),
+                    countOf(one, "ranks")};
+    if (isPlainName(node.node) && node.nodeRank < nodes && around.size() <= 2 * kAround)
+      around.push_back(std::move(node));
+  }
+  return around;
+}
+
 /// Runs that failed on a rank because of another one, or in which one still waits.
 std::set<size_t> hurtRuns(const ClusterAgreement::Answers& answers) {
   std::set<size_t> hurt;
@@ -80,6 +116,16 @@ void forgetHarmless(std::vector<NodeReport>& nodes, const std::set<size_t>& hurt
 
 }  // namespace
 
+Json toJson(const std::vector<NodeAround>& around) {
+  Json list = Json::array();
+  for (const NodeAround& one : around)
+    list.push_back({{"node_rank", one.nodeRank},
+                    {"node", one.node},
+                    {"first_rank", one.firstRank},
+                    {"ranks", one.ranks}});
+  return list;
+}
+
 /// Which nodes have finished the stage and which have not, after a part of them was started again.
 std::string ClusterStage::disagreement() {
   return "nodes disagree on whether this stage is finished: " + link_.members().finishedWhere(stage_) +
@@ -107,6 +153,7 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
   std::vector<std::string> missing;
   if (const std::string odd = oddNodes(answers.size()); !odd.empty()) return {{"error", odd}};
   Json parts = Json::array();
+  std::vector<NodeAround> nodes;
   int world = 0;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     const std::string name = link_.members().nameOf(static_cast<int>(rank));
@@ -119,11 +166,15 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
     const int ranks = countOf(*answers[rank], "ranks");
     if (ranks > kMostRanks) return {{"error", fmt::format("{} reports {} ranks", name, ranks)}};
     members.push_back({textOf(*answers[rank], "start"), world, ranks});
+    nodes.push_back({static_cast<int>(rank), textOf(*answers[rank], "node"), world, ranks});
     parts.push_back({{"first", world}, {"start", members.back().start}});
     world += ranks;
   }
-  if (missing.empty())
+  if (missing.empty()) {
+    dropSharedNames(nodes);
+    for (size_t rank = 0; rank < parts.size(); ++rank) parts[rank]["around"] = toJson(aroundOf(rank, nodes));
     return {{"world", world}, {"leader", link_.members().self()}, {"parts", std::move(parts)}};
+  }
   if (link_.options().cancelled->load())
     return {{"error", link_.members().nameOf(0) + " was interrupted by its user"}};
   const size_t count = missing.size();
@@ -140,7 +191,10 @@ ClusterEntry ClusterStage::enter(int localSize) {
   link_.members().release();
   Members members;
   const auto decision = link_.agreement().ask(
-      stage_ + "/enter", {{"ranks", static_cast<unsigned>(localSize)}, {"start", link_.members().self()}},
+      stage_ + "/enter",
+      {{"ranks", static_cast<unsigned>(localSize)},
+       {"start", link_.members().self()},
+       {"node", link_.options().host}},
       arrival_, [&](const ClusterAgreement::Answers& answers) { return decideEntry(answers, members); },
       stage_);
   if (!decision.ok()) {
@@ -179,6 +233,7 @@ ClusterEntry ClusterStage::enter(int localSize) {
   entry.firstRank = first;
   entry.worldSize = world;
   entry.id = sha256Hex(textOf(*decision, "leader")).substr(0, kIdDigits);
+  entry.around = aroundIn(part, link_.options().nodeCount);
   entry.kind = ClusterEntry::Kind::kGo;
   return entry;
 }

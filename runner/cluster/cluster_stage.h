@@ -10,13 +10,23 @@
 
 namespace muster {
 
+/// A node of the run as node 0 knows it.
+struct NodeAround {
+  int nodeRank = 0;
+  std::string node;  ///< the name that its own record has
+  int firstRank = 0;
+  int ranks = 0;  ///< none: it is idle
+};
+Json toJson(const std::vector<NodeAround>& around);
+
 /// What a node may do in a stage that all nodes have come to.
 struct ClusterEntry {
   enum class Kind { kGo, kSkip, kError } kind = Kind::kError;
-  std::string why;    ///< of a skip or an error; the same on all nodes that node 0 could tell
-  int firstRank = 0;  ///< the group's rank of this node's local rank 0
-  int worldSize = 1;  ///< ranks of all nodes
-  std::string id{};   ///< of those who met: the same on all of them, and of no other group
+  std::string why;                   ///< of a skip or an error; the same on all nodes that node 0 could tell
+  int firstRank = 0;                 ///< the group's rank of this node's local rank 0
+  int worldSize = 1;                 ///< ranks of all nodes
+  std::string id{};                  ///< of those who met: the same on all of them, and of no other group
+  std::vector<NodeAround> around{};  ///< this node and those around it, whose names node 0 knows
 };
 
 /// What this node saw of one round: one start of the stage's ranks.

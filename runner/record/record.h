@@ -86,8 +86,8 @@ struct StageRecord {
   std::vector<TelemetrySeries> telemetry;
   std::vector<ArtifactRecord> artifacts;
   std::vector<std::string> log;  ///< what the plugin logged at warning or above
-  /// Cluster scope: {"world_size", "first_rank", "nodes", "culprit"}, the last empty when all went well; else
-  /// null.
+  /// Cluster scope: {"world_size", "first_rank", "nodes", "culprit"}, the last empty when all went well, and
+  /// of several nodes "id" and "around"; else null.
   Json group;
   Json evidence;  ///< expectations, case ends and case metrics: what `muster judge` needs to judge the
                   ///< samples again

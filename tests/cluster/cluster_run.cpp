@@ -50,6 +50,13 @@ const std::string kAfterStage =
     "[[stage]]\nname = \"after\"\nplugin = \"fake-ok\"\ntest = \"run\"\nscope = \"device\"\nranks = "
     "1\ntimeout = \"30s\"\n\n";
 
+Json hostsAround(int hosts) {
+  Json around;
+  for (int host = 0; host < hosts; ++host)
+    around.push_back({{"node_rank", host}, {"node", Hosts::name(host)}, {"first_rank", host}, {"ranks", 1}});
+  return around;
+}
+
 std::string clusterWalk(const std::string& name, int steps, const std::string& timeout) {
   return fmt::format(
       "[[stage]]\nname = \"{}\"\nplugin = \"fake-lockstep\"\ntest = \"run\"\nscope = \"cluster\"\nranks = 1\n"

@@ -26,6 +26,8 @@ struct WalkPlan {
 
 /// A stage of all nodes, one rank each, that walks so many steps of some 20 ms.
 std::string clusterWalk(const std::string& name, int steps, const std::string& timeout);
+/// Who was around a host, as its record has it: of at most nine hosts all, with one rank each.
+Json hostsAround(int hosts);
 /// The stage `after` of each node alone.
 extern const std::string kAfterStage;
 

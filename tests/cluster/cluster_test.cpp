@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/cluster/cluster_run.h"
@@ -66,8 +67,12 @@ TEST_F(Cluster, AcceptsHealthyHostsAsOneGroup) {
     const StageRecord walk = run.stage(host, "walk");
     const std::string id = run.stage(0, "walk").group.value("id", "");
     EXPECT_EQ(id.size(), 16U);
-    EXPECT_EQ(walk.group,
-              Json({{"world_size", 4}, {"first_rank", host}, {"nodes", 4}, {"id", id}, {"culprit", ""}}));
+    EXPECT_EQ(walk.group, Json({{"world_size", 4},
+                                {"first_rank", host},
+                                {"nodes", 4},
+                                {"id", id},
+                                {"around", hostsAround(4)},
+                                {"culprit", ""}}));
     ASSERT_EQ(walk.ranks.size(), 1U);
     EXPECT_EQ(walk.ranks[0].rank, host);
     for (const Measurement& m : walk.measurements) {
@@ -78,6 +83,30 @@ TEST_F(Cluster, AcceptsHealthyHostsAsOneGroup) {
     // The token is for the runner alone.
     for (const auto& file : std::filesystem::recursive_directory_iterator(run.folder(host)))
       EXPECT_THAT(readWhole(file.path()), Not(HasSubstr(ClusterRun::kToken))) << file.path();
+  }
+}
+
+/// By the names that the others took down, whatever its record says instead.
+TEST_F(Cluster, NamesAHostWhoseRecordLeftTheRun) {
+  for (const bool leaves : {false, true}) {
+    ClusterRun run(3, {});
+    run.startAll();
+    run.finish();
+    if (leaves) {
+      const std::filesystem::path path = run.folder(2) / "record.json";
+      Json record = Json::parse(readWhole(path));
+      for (Json& stage : record["stages"])
+        if (stage.contains("group")) stage["group"]["id"] = "0123456789abcdef";
+      std::ofstream(path) << record;
+    }
+    const ProcessResult fleet = run.fleet();
+    EXPECT_EQ(fleet.exitCode, leaves ? 3 : 0) << fleet.out << fleet.err;
+    EXPECT_THAT(run.states(), ::testing::ElementsAre(std::pair("n0", "accepted"), std::pair("n1", "accepted"),
+                                                     std::pair("n2", leaves ? "incomplete" : "accepted")));
+    EXPECT_EQ(
+        fleet.out.find("no record of n2 tells of stage walk, in which n0, n1 met it") != std::string::npos,
+        leaves)
+        << fleet.out;
   }
 }
 

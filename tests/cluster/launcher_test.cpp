@@ -115,6 +115,7 @@ TEST_F(OpenMpi, StartsOneNodeOnEachHostAndTheyFormOneGroup) {
                                      {"first_rank", host},
                                      {"nodes", 2},
                                      {"id", stage.group.value("id", "")},
+                                     {"around", hostsAround(2)},
                                      {"culprit", ""}}));
       }
   }

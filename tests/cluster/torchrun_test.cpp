@@ -87,6 +87,7 @@ class Torchrun : public ::testing::Test {
                                  {"first_rank", host},
                                  {"nodes", kTorchrunHosts},
                                  {"id", walk->group.value("id", "")},
+                                 {"around", hostsAround(kTorchrunHosts)},
                                  {"culprit", ""}}));
   }
 

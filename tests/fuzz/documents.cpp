@@ -123,7 +123,14 @@ Record small(Record record) {
 std::vector<Record> records() {
   Record grouped = nodeRecord("n1");
   grouped.stages.back().scope = Scope::kCluster;
-  grouped.stages.back().group = {{"world_size", 3}, {"first_rank", 0}, {"nodes", 3}, {"culprit", ""}};
+  grouped.stages.back().group = {{"world_size", 3},
+                                 {"first_rank", 0},
+                                 {"nodes", 3},
+                                 {"id", "0123456789abcdef"},
+                                 {"around",
+                                  {{{"node_rank", 0}, {"node", "n0"}, {"first_rank", 0}, {"ranks", 1}},
+                                   {{"node_rank", 1}, {"node", "n1"}, {"first_rank", 1}, {"ranks", 1}}}},
+                                 {"culprit", ""}};
   Record again = rejudgedRecord();
   again.node = "n1";
   again.runId = nodeRecord("n1").runId;

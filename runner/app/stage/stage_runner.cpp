@@ -117,9 +117,10 @@ double arrivalOf(const NodeConfig& node, const Stage& stage) {
   return node.arrival > 0 ? node.arrival : stage.timeout;
 }
 
-Json groupJson(int worldSize, int firstRank, int nodes, const std::string& id = "") {
+Json groupJson(int worldSize, int firstRank, int nodes, const ClusterEntry& entry = {}) {
   Json group = {{"world_size", worldSize}, {"first_rank", firstRank}, {"nodes", nodes}};
-  if (!id.empty()) group["id"] = id;
+  if (!entry.id.empty()) group["id"] = entry.id;
+  if (!entry.around.empty()) group["around"] = toJson(entry.around);
   group["culprit"] = "";
   return group;
 }
@@ -162,7 +163,7 @@ ClusterEntry enterGroup(StageHere& here, const std::string& blind, std::unique_p
   if (entry.kind != ClusterEntry::Kind::kGo) return entry;
   place = {entry.firstRank, local, entry.worldSize, groupNodes(here.stage, node.nodeCount), cluster.get()};
   for (RankSlot& slot : slots) slot.rank += place.firstRank;
-  record.group = groupJson(place.worldSize, place.firstRank, place.nodes, entry.id);
+  record.group = groupJson(place.worldSize, place.firstRank, place.nodes, entry);
   return entry;
 }
 
@@ -297,6 +298,7 @@ StageOutcome runIdle(const NodeConfig& node, const Stage& stage, const NodePart&
   node.view->stageProgress({0, -1, "idle: " + part.why});
   ClusterStage cluster(*node.cluster, stage.name, arrivalOf(node, stage));
   const ClusterEntry entry = cluster.enter(0);
+  outcome.record.group = groupJson(0, 0, part.nodes, entry);
   const std::string trouble =
       entry.kind == ClusterEntry::Kind::kGo
           ? cluster.attend({stage.attempts, stage.repeat, stage.cases.size(), stage.timeout})

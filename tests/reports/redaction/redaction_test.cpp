@@ -120,6 +120,8 @@ NamedFleet namedFleet(unsigned seed) {
     }
     record.inventory["nics"][0]["address"] = noted(names.address());
     record.launcher["rendezvous"] = record.node + ":29400";
+    record.stages.back().group["around"] = {{{"node_rank", 0}, {"node", record.node}},
+                                            {{"node_rank", 1}, {"node", noted(names.host())}}};
     record.command = {"muster", "run", "/home/" + noted(names.user()) + "/plan.toml",
                       fmt::format("ssh://{}:{}@login/x", noted(names.user()), noted(names.user()))};
     fleet.records.push_back(std::move(record));

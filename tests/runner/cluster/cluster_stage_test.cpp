@@ -71,6 +71,36 @@ TEST(ClusterStage, NumbersRanksOverNodesOfDifferentSizes) {
   }
 }
 
+/// By the names that their records have, whatever the launcher calls them; of two with one name neither is
+/// known.
+TEST(ClusterStage, TellsEachNodeWhoIsAroundIt) {
+  constexpr int kCount = 11;
+  Nodes nodes(kCount);
+  for (int rank = 0; rank < kCount; ++rank) {
+    ClusterOptions options = nodes.options(rank);
+    options.nodes.assign(kCount, "pod");
+    if (rank == 8) options.host = "n7";
+    nodes.start(options);
+  }
+  const auto entries =
+      nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(2); });
+  using Names = std::map<int, std::string>;
+  const auto around = [&](size_t rank) {
+    Names names;
+    for (const NodeAround& one : entries[rank].around) {
+      names[one.nodeRank] = one.node;
+      EXPECT_EQ(one.firstRank, 2 * one.nodeRank);
+      EXPECT_EQ(one.ranks, 2);
+    }
+    return names;
+  };
+  EXPECT_EQ(around(0),
+            (Names{{0, "n0"}, {1, "n1"}, {2, "n2"}, {3, "n3"}, {4, "n4"}, {9, "n9"}, {10, "n10"}}));
+  EXPECT_EQ(around(5), (Names{{1, "n1"}, {2, "n2"}, {3, "n3"}, {4, "n4"}, {5, "n5"}, {6, "n6"}, {9, "n9"}}));
+  EXPECT_EQ(around(10),
+            (Names{{0, "n0"}, {1, "n1"}, {2, "n2"}, {3, "n3"}, {6, "n6"}, {9, "n9"}, {10, "n10"}}));
+}
+
 TEST(ClusterStage, NamesMissingNodesAndWaitsForThemOnlyOnce) {
   Nodes nodes(4);
   for (const int rank : {0, 1}) nodes.start(nodes.options(rank));
