@@ -205,7 +205,8 @@ std::string ClusterPeers::disagreement(const std::string& stage) const {
       done.add([&] { return fmt::format("{} ({})", name(rank), *state); });
   }
   if (done.count == 0) return "";
-  std::string text = fmt::format("it is on {}, and not on {}", done.text(), open.text());
+  std::string text = "it is on " + done.text();
+  if (open.count > 0) text += ", and not on " + open.text();
   if (absent.count > 0) text += "; not there: " + absent.text();
   return text;
 }

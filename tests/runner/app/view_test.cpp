@@ -62,6 +62,11 @@ TEST(ResumeCommand, CanBeTypedIntoAShell) {
   EXPECT_EQ(resumeCommand(record, "/data/run/node-0002", {}),
             "muster run --resume /data/run --nnodes 4 --node-rank 2 --rendezvous n0:29400")
       << "no launcher says it again";
+  record.node = "n2";
+  record.command = {"muster", "run", "plan.toml", "--node-name", "n2"};
+  EXPECT_EQ(resumeCommand(record, "/data/run/node-0002", {}),
+            "muster run --resume /data/run --node-name n2 --nnodes 4 --node-rank 2 --rendezvous n0:29400");
+  record.command.clear();
   record.simulated = true;
   EXPECT_EQ(resumeCommand(record, "/data/run/sim-node-0002", {}),
             "muster run --resume /data/run/sim-node-0002");

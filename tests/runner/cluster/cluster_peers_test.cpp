@@ -137,6 +137,12 @@ TEST_F(ClusterPeersTest, SaysWhoHasFinishedAStage) {
   EXPECT_EQ(peers.disagreement("walk"),
             "it is on node 2 (n2) (pass), and not on node 0 (n0), node 1 (n1); not there: node 3");
   EXPECT_EQ(peers.disagreements().size(), 1u);
+  for (const int rank : {0, 1}) {
+    done.host = fmt::format("n{}", rank);
+    peers.takeStatus(rank, done, 102);
+  }
+  EXPECT_EQ(peers.disagreement("walk"),
+            "it is on node 0 (n0) (pass), node 1 (n1) (pass), node 2 (n2) (pass); not there: node 3");
 }
 
 /// Each stage is looked up on each node: a node that invents stages would keep node 0 busy for seconds.
