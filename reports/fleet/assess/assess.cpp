@@ -131,8 +131,9 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   FleetWaivers waivers = countWaivers(records, nodes);
   DeferredVerdicts deferred = judgeDeferred(records, waivers, nodes);
   MUSTER_TRY(PeerComparison peers, comparePeers(records, options, nodes));
-  OrderedSuspects suspects = listSuspects(
-      std::move(peers.suspects), findFailures(records, blame, deferred, nodes), records, options, nodes);
+  OrderedSuspects suspects =
+      listSuspects(std::move(peers.suspects), findFailures(records, runs, blame, deferred, nodes), records,
+                   options, nodes);
   markTheNamed(records, suspects.list, nodes);
   cutTo(kMostSuspects, suspects);
   if (options.rejectOutliers) blockRepeated(records, nodes);

@@ -53,6 +53,14 @@ bool isOwnFailure(const DeviationSummary& d) {
   return isFailure(d) && d.cause == Cause::kOwn;
 }
 
+/// Whether the part is one of other members of its group, or a link to one.
+bool isOfOthers(const Suspect& part, const std::string& node, const std::map<std::string, int>& members) {
+  std::vector<std::string> others = nodesOf(part);
+  std::erase(others, node);
+  return !others.empty() && std::all_of(others.begin(), others.end(),
+                                        [&](const std::string& other) { return members.contains(other); });
+}
+
 /// Takes a failure into what speaks against a part. A contested one proves nothing, nor does what another
 /// part says of why it ended: it is measured anew.
 void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& names) {
@@ -144,8 +152,11 @@ class Widespread {
     size_t nodes = 0;
     std::pair<std::string, const DeviationSummary*> example;
   };
-  /// One link that a test located is reported by both ends and node 0: in a small run by most nodes.
-  static bool isOfLink(const DeviationSummary& d) { return d.labels.find(" kind=link") != std::string::npos; }
+  /// One link that a test located is reported by both ends and node 0, and a node with slow links by all its
+  /// partners: in a small run by most nodes.
+  static bool isOfLink(const DeviationSummary& d) {
+    return peerNode(d) >= 0 || d.labels.find(" kind=link") != std::string::npos;
+  }
   [[nodiscard]] Key keyOf(const DeviationSummary& d) const {
     return {records_.names->texts[d.stage], records_.names->texts[d.metric], d.outcome};
   }
@@ -361,7 +372,7 @@ class Caused {
 
 }  // namespace
 
-FailureFindings findFailures(const FleetRecords& records, const BlameTable& blame,
+FailureFindings findFailures(const FleetRecords& records, const RunTable& runs, const BlameTable& blame,
                              const DeferredVerdicts& deferred, const FleetNodes& nodes) {
   FailureFindings found;
   std::vector<Suspect>& suspects = found.list;
@@ -369,6 +380,20 @@ FailureFindings findFailures(const FleetRecords& records, const BlameTable& blam
   const Widespread widespread(records, nodes);
   widespread.addTo(suspects);
   Caused caused(records, named);
+  const auto addOwn = [&](const DeviationSummary& d, const NodeSummary& record, std::vector<Suspect> parts,
+                          const CulpritFigures& figures) {
+    for (Suspect& suspect : parts) {
+      if (!named.add(record.node, suspect)) continue;
+      suspect.evidence.push_back(figures.evidenceOf(d));
+      if (suspect.kind == SuspectKind::kLink) suspect.reporters.insert(record.node);
+      if (suspect.contested)
+        suspect.evidence.back() +=
+            fmt::format("; so says {}, but not the record of {}", record.node, suspect.node);
+      suspect.next = remedyOf(d);
+      addFailure(suspect, d, *records.names);
+      suspects.push_back(std::move(suspect));
+    }
+  };
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records) {
       const NodeSummary& record = records.nodes[i];
@@ -384,20 +409,25 @@ FailureFindings findFailures(const FleetRecords& records, const BlameTable& blam
         suspects.push_back(std::move(suspect));
       if (failures.empty()) continue;
       const CulpritFigures figures(record, *records.names);
-      for (const DeviationSummary* d : failures) {
-        for (Suspect& suspect : blame.of(*d, record).parts) {
-          if (!named.add(record.node, suspect)) continue;
-          suspect.evidence.push_back(figures.evidenceOf(*d));
-          if (suspect.kind == SuspectKind::kLink) suspect.reporters.insert(record.node);
-          if (suspect.contested)
-            suspect.evidence.back() +=
-                fmt::format("; so says {}, but not the record of {}", record.node, suspect.node);
-          suspect.next = remedyOf(*d);
-          addFailure(suspect, *d, *records.names);
-          suspects.push_back(std::move(suspect));
-        }
-      }
+      for (const DeviationSummary* d : failures) addOwn(*d, record, blame.of(*d, record).parts, figures);
     }
+  // A failed run that does not count for its own node, since another one does, still tells of its members.
+  for (const RunTable::Entry& entry : runs.entries()) {
+    const NodeSummary& record = *entry.record;
+    if (!entry.repeated || record.deviations.empty()) continue;
+    const CulpritFigures figures(record, *records.names);
+    for (const DeviationSummary& d : record.deviations) {
+      if (!isFailure(d)) continue;
+      Blame others = blame.of(d, record);
+      std::erase_if(others.parts, [&](const Suspect& part) {
+        return !isOfOthers(part, record.node, runs.membersOf({runs.runOf(record), d.stage}));
+      });
+      if (isOwnFailure(d))
+        addOwn(d, record, std::move(others.parts), figures);
+      else
+        caused.add(d, record, others);
+    }
+  }
   caused.addTo(suspects);
   const auto wholeNodes = deferredOfWholeNodes(deferred, nodes);
   for (const DeferredMiss& miss : deferred.misses) {

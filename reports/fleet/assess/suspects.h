@@ -30,7 +30,7 @@ struct FailureFindings {
 inline constexpr size_t kMostNamedByNode = 1000;
 
 /// Devices, links and nodes that failed their own limits or fleet-relative ones, or that others name.
-FailureFindings findFailures(const FleetRecords& records, const BlameTable& blame,
+FailureFindings findFailures(const FleetRecords& records, const RunTable& runs, const BlameTable& blame,
                              const DeferredVerdicts& deferred, const FleetNodes& nodes);
 
 /// Switches under which far more nodes are suspect than elsewhere, and rails: the same device number on many

@@ -222,7 +222,10 @@ std::optional<Suspect> BlameTable::pairOf(const DeviationSummary& d, const NodeS
   if (stage == nullptr || runs_.isOfOneNode(*stage, record)) return std::nullopt;
   if (peer < 0 || peer >= record.nodeCount || peer == record.nodeRank) return std::nullopt;
   const std::string run = runs_.runOf(record);
-  const std::string other = runs_.nodeOf(run, peer);
+  std::string other = runs_.nodeOf(run, peer);
+  // Nobody claims the number: who had it when they met.
+  if (other.empty() && runs_.nodesOf(run, peer).empty()) other = runs_.namedBy(record, *stage, peer);
+  if (!expected_.contains(other)) other.clear();
   // The other end left no record, or not one that says which node it is: it may be at fault all the same.
   const bool known = !other.empty() && other != record.node && mayName(other, d, record);
   Suspect link;

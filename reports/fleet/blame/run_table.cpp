@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "reports/fleet/blame/cluster_stages.h"
+#include "reports/fleet/blame/later_meetings.h"
 #include "reports/fleet/read/runs.h"
 #include "runner/core/majority.h"
 #include "runner/core/text.h"
@@ -18,6 +19,12 @@ namespace {
 /// What to do about records that cannot all be of one run.
 constexpr const char* kRunTogether =
     "Run the plan on all nodes together once more, and check who could write the records.";
+/// ... or of which one is gone.
+constexpr const char* kAllOrNone =
+    "Find that record. If it was moved away after a repair, and the node was tested with one that is not "
+    "expected here, expect that one, too (--expect); else run the plan on all nodes together once more, and "
+    "check "
+    "who could write the records.";
 
 std::set<std::string> namesOf(const FleetNodes& nodes) {
   std::set<std::string> names;
@@ -28,11 +35,12 @@ std::set<std::string> namesOf(const FleetNodes& nodes) {
 }  // namespace
 
 RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool manyRuns)
-    : records_(records), manyRuns_(manyRuns), clusterStages_(clusterStages(records, nodes)) {
+    : records_(records),
+      manyRuns_(manyRuns),
+      clusterStages_(clusterStages(records, nodes)),
+      roster_(*records.names) {
   const std::set<std::string> expected = namesOf(nodes);
   runs_ = runsOf(records, expected);
-  for (size_t i = 0; i < runs_.size(); ++i)
-    if (!runs_[i].empty() && !expected.contains(records.nodes[i].node)) ++strangers_[runs_[i]];
   for (const FleetNode& node : nodes)
     for (const auto* list : {&node.records, &node.repeated})
       for (const size_t i : *list)
@@ -58,14 +66,16 @@ RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool ma
         size = std::max(size, stage.groupNodes);
       }
   }
+  callRoll(nodes);
   for (const Entry& entry : entries_) add(*entry.record);
   std::vector<Clash> clashes = numberClashes(nodes);
   std::vector<Clash> ofRanks = rankClashes();
   std::move(ofRanks.begin(), ofRanks.end(), std::back_inserter(clashes));
   settle(std::move(clashes));
-  findLoners();
+  findDeserters();
   findAbsentees(expected);
   findOdd();
+  settlePairs();
   for (const auto& [run, numbers] : numbers_)
     for (const auto& [number, who] : numbers)
       if (who.size() == 1) soleNumbers_[run][*who.begin()].insert(number);
@@ -161,6 +171,14 @@ bool RunTable::leads(const NodeSummary& record) const {
   return record.nodeRank == 0 && nodeOf(runOf(record), 0) == record.node;
 }
 
+std::string RunTable::namedBy(const NodeSummary& record, const StageSummary& stage, int number) const {
+  const auto at = std::find_if(stage.around.begin(), stage.around.end(),
+                               [&](const NodeAround& around) { return around.number == number; });
+  if (at == stage.around.end()) return "";
+  const std::string& node = records_.names->texts[at->node];
+  return excused_.contains({{runOf(record), stage.name}, node}) ? "" : node;
+}
+
 bool RunTable::hasMet(const std::string& run, const std::string& node) const {
   return met_.contains({run, node});
 }
@@ -206,6 +224,30 @@ std::map<std::string, int> RunTable::agreedCounts(const FleetNodes& nodes,
   return agreed;
 }
 
+void RunTable::callRoll(const FleetNodes& nodes) {
+  // Of a run of a part of the plan only those have a record that counts who failed in it.
+  for (const Entry& entry : entries_)
+    for (const StageSummary& stage : entry.record->stages)
+      if (entry.record->partial.empty() && !isOfOneNode(stage, *entry.record) && isOverNodes(stage) &&
+          !groupId(stage).empty())
+        roster_.hear({runOf(*entry.record), stage.name}, *entry.record, stage);
+  roster_.settle();
+  for (const FleetNode& node : nodes)
+    for (const auto* list : {&node.records, &node.repeated})
+      for (const size_t i : *list) {
+        const NodeSummary& record = records_.nodes[i];
+        if (const std::string most = roster_.contradicts(runOf(record), record.node, record.nodeRank);
+            !most.empty() && tookPart(record))
+          clashes_.push_back({{record.node},
+                              fmt::format("{} says that it was node {} of the run, and most of the others {}",
+                                          record.node, record.nodeRank, most)});
+      }
+}
+
+bool RunTable::isImpostor(const NodeSummary& record) const {
+  return !roster_.contradicts(runOf(record), record.node, record.nodeRank).empty();
+}
+
 void RunTable::add(const NodeSummary& record) {
   recorded_.insert(record.node);
   const std::string run = runOf(record);
@@ -215,7 +257,19 @@ void RunTable::add(const NodeSummary& record) {
     Group& group = groups_[groupOf(stage, record)];
     group.nodes.insert(record.node);
     const bool met = told || (!manyRuns_ && stage.state == StageState::kRan);
+    const StageOfRun stageOfRun(run, stage.name);
+    bool isTold = false;
     for (const auto& [rank, device] : stage.ranks) {
+      if (const std::string owner = roster_.ownerOf(stageOfRun, rank);
+          !owner.empty() && owner != record.node) {
+        if (!std::exchange(isTold, true))
+          clashes_.push_back(
+              {{record.node},
+               fmt::format("{} says that rank {} of stage {} was its own, and most of the others that it was "
+                           "one of {}",
+                           record.node, rank, printable(records_.names->texts[stage.name], 200), owner)});
+        continue;
+      }
       std::vector<Place>& claims = group.ranks[rank];
       const bool known = std::any_of(claims.begin(), claims.end(),
                                      [&](const Place& claim) { return claim.record->node == record.node; });
@@ -224,6 +278,7 @@ void RunTable::add(const NodeSummary& record) {
     if (isOfOneNode(stage, record)) continue;
     if (stage.groupNodes > 1) met_.emplace(run, record.node);
     // Of a group that is larger than the run nobody was.
+    if (isImpostor(record)) continue;
     if (stage.state != StageState::kSkipped)
       members_[{run, stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
     numbers_[run][record.nodeRank].insert(record.node);
@@ -231,7 +286,7 @@ void RunTable::add(const NodeSummary& record) {
 }
 
 /// A record that ran with others and tells no group may be of any run.
-std::vector<Clash> RunTable::numberClashes(const FleetNodes& nodes) const {
+std::vector<Clash> RunTable::numberClashes(const FleetNodes& nodes) {
   // The nodes that claim a number, by fleet id and by run; "": of any run.
   std::map<std::pair<std::string, int>, std::map<std::string, std::set<std::string>>> claims;
   for (const FleetNode& node : nodes) {
@@ -240,7 +295,7 @@ std::vector<Clash> RunTable::numberClashes(const FleetNodes& nodes) const {
       if (!runs_[i].empty()) told.push_back(i);
     for (const size_t i : told) {
       const NodeSummary& record = records_.nodes[i];
-      if (!tookPart(record) || (manyRuns_ && runs_[i].empty())) continue;
+      if (!tookPart(record) || (manyRuns_ && runs_[i].empty()) || isImpostor(record)) continue;
       const bool ran = std::any_of(record.stages.begin(), record.stages.end(), [](const StageSummary& stage) {
         return stage.state == StageState::kRan && stage.groupNodes > 1;
       });
@@ -250,13 +305,26 @@ std::vector<Clash> RunTable::numberClashes(const FleetNodes& nodes) const {
     }
   }
   std::vector<Clash> clashes;
+  std::set<std::string> told;
   for (auto& [number, byRun] : claims) {
     const std::set<std::string> ofAnyRun = std::exchange(byRun[""], {});
     if (byRun.size() > 1) byRun.erase("");
     for (auto& [run, who] : byRun) {
       who.insert(ofAnyRun.begin(), ofAnyRun.end());
-      if (who.size() > 1)
+      // Who of them it was the others say.
+      const std::string known = roster_.nodeOf(run, number.second);
+      if (who.size() > 1 && who.contains(known)) {
+        who.erase(known);
+        for (const std::string& node : who)
+          if (told.insert(node).second)
+            clashes_.push_back(
+                {{node},
+                 fmt::format("{} says that it was node {} of the run, and most of the others that it "
+                             "was {}",
+                             node, number.second, known)});
+      } else if (who.size() > 1) {
         clashes.push_back({who, fmt::format("each say that they were node {} of the run", number.second)});
+      }
     }
   }
   return clashes;
@@ -269,7 +337,8 @@ std::vector<Clash> RunTable::rankClashes() const {
       for (const Place& one : claims)
         for (const Place& other : claims)
           if (one.met && other.met && one.record->node < other.record->node &&
-              one.record->nodeRank != other.record->nodeRank)
+              one.record->nodeRank != other.record->nodeRank && !isImpostor(*one.record) &&
+              !isImpostor(*other.record))
             found.insert({{one.record->node, other.record->node}, key.substr(0, key.find('\n'))});
   std::vector<Clash> clashes;
   for (const auto& [who, stage] : found)
@@ -305,144 +374,96 @@ void RunTable::settle(std::vector<Clash> clashes) {
   for (auto& [key, group] : groups_)
     for (auto& [rank, claims] : group.ranks)
       if (claims.size() > 1)
-        std::erase_if(claims, [&](const Place& claim) { return claimsSeveral(claim.record->node); });
+        std::erase_if(claims, [&](const Place& claim) {
+          return claimsSeveral(claim.record->node) || isImpostor(*claim.record);
+        });
   for (auto& [run, numbers] : numbers_)
     for (auto& [number, who] : numbers)
       if (who.size() > 1) std::erase_if(who, claimsSeveral);
 }
 
-void RunTable::findLoners() {
-  std::set<std::string> told;  // runs
-  for (const Entry& entry : entries_)
-    if (const std::string& run = runs_[indexOf(*entry.record)]; !run.empty()) told.insert(run);
-  const auto lacks = [&](const auto& entry) {
-    return static_cast<size_t>(sizeOf(entry.first)) > entry.second.size();
-  };
-  std::map<uint32_t, std::string> lacking;           // by stage, a run of several that lacks nodes
-  std::map<uint32_t, std::set<std::string>> single;  // ... those of which one node alone tells
-  std::map<uint32_t, std::set<std::string>> alone;   // ... who says that it was in none
-  for (const auto& entry : members_) {
-    const auto& [group, members] = entry;
-    if (!lacks(entry)) continue;
-    std::vector<std::string> names;
-    for (const auto& [node, size] : members) names.push_back(node);
-    if (names.size() > 1)
-      lacking.emplace(group.second, shortNames(names));
-    else if (told.contains(group.first) && !strangers_.contains(group.first))
-      single[group.second].insert(names.front());
-  }
-  for (const Entry& entry : entries_)
-    if (!entry.repeated && isAlone(*entry.record))
-      for (const StageSummary& stage : entry.record->stages)
-        if (isOverNodes(stage) && stage.state == StageState::kRan && !stage.unmeasured)
-          alone[stage.name].insert(entry.record->node);
-  std::set<std::string> named;
-  const auto tell = [&](const std::set<std::string>& nodes, uint32_t stage, const char* what,
-                        const std::string& met) {
-    for (const std::string& node : nodes)
-      if (named.insert(node).second)
-        clashes_.push_back({{node},
-                            fmt::format("{} says that {} stage {}, and the run of {} lacks a node", node,
-                                        what, printable(records_.names->texts[stage], 200), met)});
-  };
-  constexpr const char* kRanAlone = "it was alone in";
-  constexpr const char* kMetOthers = "it met others, of whom there is no record, in";
-  for (const auto& [stage, met] : lacking) {
-    tell(alone[stage], stage, kRanAlone, met);
-    tell(single[stage], stage, kMetOthers, met);
-  }
-  // Of two that each tell of a run of their own either may be lying; of more, who says that it met others.
-  for (const auto& [stage, nodes] : single) {
-    if (alone[stage].empty()) continue;
-    const std::string met = shortNames({nodes.begin(), nodes.end()});
-    tell(nodes, stage, kMetOthers, met);
-    if (alone[stage].size() == 1) tell(alone[stage], stage, kRanAlone, met);
-  }
-}
-
-namespace {
-
-/// Whether a result of the stage speaks against somebody.
-bool failsSomewhere(const StageSummary& stage) {
-  const Accounting& counts = stage.accounting;
-  return counts.of(Outcome::kFail) + counts.of(Outcome::kError) + counts.of(Outcome::kFlaky) +
-             counts.of(Outcome::kWaived) >
-         0;
-}
-
-}  // namespace
-
-void RunTable::findAbsentees(const std::set<std::string>& expected) {
-  struct Ran {
-    std::set<std::string> nodes;
-    std::set<std::string> entered;  ///< ... and those that failed to run it
-    std::set<std::string> held;     ///< those that skipped it, and are not accepted
-    int size = 0;                   ///< of the group; 0: it did not form
-    bool fails = false;
-  };
-  struct Absentee {
-    std::string node, run;
-    bool skipped = false;  ///< the stage, in that run
-    bool alone = false;    ///< nobody else was in its own
-  };
-  std::map<std::string, std::set<std::string>> companions;  // by run, by what counts of each node
-  for (const Entry& entry : entries_)
-    if (!entry.repeated && !isAlone(*entry.record))
-      companions[runOf(*entry.record)].insert(entry.record->node);
-  std::map<StageOfRun, Ran> stages;
-  std::map<uint32_t, std::vector<Absentee>> absentees;  // by stage: who may have been absent
-  for (const Entry& entry : entries_) {
-    const NodeSummary& record = *entry.record;
-    const std::string run = runOf(record);
-    const bool wasAlone = companions[run].size() < 2;
-    for (const StageSummary& stage : record.stages) {
-      if (!isOverNodes(stage)) continue;
-      const bool skipped = stage.state == StageState::kSkipped;
-      if (stage.state == StageState::kRan && !isAlone(record)) {
-        Ran& ran = stages[{run, stage.name}];
-        ran.nodes.insert(record.node);
-        ran.size = ran.size == 0 ? stage.groupNodes : std::min(ran.size, stage.groupNodes);
-        ran.fails = ran.fails || failsSomewhere(stage);
-      }
-      if ((stage.state == StageState::kRan || stage.state == StageState::kError) && !isAlone(record))
-        stages[{run, stage.name}].entered.insert(record.node);
-      if (skipped && record.acceptance != Acceptance::kAccepted && !isAlone(record))
-        stages[{run, stage.name}].held.insert(record.node);
-      if (!entry.repeated && record.acceptance == Acceptance::kAccepted && (skipped || wasAlone))
-        absentees[stage.name].push_back({record.node, run, skipped, wasAlone});
-    }
-  }
-  const auto silent = static_cast<size_t>(std::count_if(
-      expected.begin(), expected.end(), [&](const std::string& node) { return !hasRecord(node); }));
+void RunTable::findDeserters() {
+  const LaterMeetings later(*this, roster_, *records_.names);
   std::set<std::string> named;
   for (const Clash& clash : clashes_)
     if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
-  for (const auto& [group, ran] : stages) {
-    const auto& [run, stage] = group;
-    // Of a group that did not form, all of the run but those who skipped it were to be members, or idle.
-    const bool formed = ran.size > 0;
-    const std::set<std::string>& voices = formed ? ran.nodes : ran.entered;
-    const auto strangers = strangers_.find(run);
-    const size_t known = (formed ? ran.entered.size() : membersOf(group).size()) + ran.held.size() + silent +
-                         (strangers == strangers_.end() ? 0 : strangers->second);
-    const auto size = static_cast<size_t>(std::max(0, formed ? ran.size : sizeOf(group)));
-    if ((formed && !ran.fails) || size <= known) continue;
+  const auto isAbsent = [&](const std::string& node, const StageOfRun& stage,
+                            const Roster::Meeting& meeting) {
+    if (!later.isAccepted(node) || membersOf(stage).contains(node)) return false;
+    const bool excused = later.hasOne(node, stage, meeting);
+    if (excused) excused_.emplace(stage, node);
+    return !excused && !named.contains(node);
+  };
+  const auto tell = [&](std::set<std::string> about, const StageOfRun& stage, const std::string& who,
+                        const std::set<std::string>& met) {
+    std::vector<Clash>& clashes = about.size() == 2 ? pairs_ : clashes_;
+    clashes.push_back({std::move(about),
+                       fmt::format("no record of {} tells of stage {}, in which {} met {}",
+                                   shortNames({met.begin(), met.end()}),
+                                   printable(records_.names->texts[stage.second], 200), who,
+                                   met.size() > 1 ? "them" : "it"),
+                       kAllOrNone});
+  };
+  for (const auto& [stage, meeting] : roster_.meetings())
+    for (const auto& [number, node] : meeting.nodes)
+      if (isAbsent(node, stage, meeting)) {
+        named.insert(node);
+        tell({node}, stage, shortNames({meeting.speakers.begin(), meeting.speakers.end()}), {node});
+      }
+  // Where one alone speaks, either it or the only one that it misses may be lying; of several, it.
+  for (const auto& [stage, meeting] : roster_.meetings()) {
+    const std::string& who = *meeting.speakers.begin();
+    if (meeting.speakers.size() > 1 || named.contains(who)) continue;
     std::set<std::string> absent;
-    for (const Absentee& one : absentees[stage]) {
-      if (voices.size() == 1 && absent.size() > 1) break;
-      const bool mayBe = one.run == run ? one.skipped && formed : one.alone;
-      if (mayBe && !voices.contains(one.node)) absent.insert(one.node);
+    for (const std::string& node : meeting.named)
+      if (node != who && isAbsent(node, stage, meeting)) absent.insert(node);
+    if (absent.empty()) continue;
+    named.insert(who);
+    std::set<std::string> about{who};
+    if (absent.size() == 1) about.insert(*absent.begin());
+    tell(std::move(about), stage, who, absent);
+  }
+}
+
+void RunTable::findAbsentees(const std::set<std::string>& expected) {
+  std::map<std::string, std::set<std::string>> inRun;  // by run, whose records or names are known there
+  for (const Entry& entry : entries_)
+    if (!isAlone(*entry.record)) inRun[runOf(*entry.record)].insert(entry.record->node);
+  for (const auto& [stage, meeting] : roster_.meetings())
+    for (const auto& [number, node] : meeting.nodes) inRun[stage.first].insert(node);
+  std::map<StageOfRun, std::set<std::string>> entered;
+  std::set<StageOfRun> formed;
+  std::map<uint32_t, std::set<std::string>> alone;  // by stage, who says that nobody else was in its run
+  for (const Entry& entry : entries_) {
+    const NodeSummary& record = *entry.record;
+    const std::string run = runOf(record);
+    for (const StageSummary& stage : record.stages) {
+      if (!isOverNodes(stage)) continue;
+      if (stage.state == StageState::kRan && stage.groupNodes > 1) formed.emplace(run, stage.name);
+      if (stage.state == StageState::kError && !isAlone(record))
+        entered[{run, stage.name}].insert(record.node);
+      if (!entry.repeated && record.acceptance == Acceptance::kAccepted && inRun[run].size() < 2)
+        alone[stage.name].insert(record.node);
     }
-    if (voices.size() == 1 && absent.size() > 1) continue;  // one record says nothing of several nodes
-    for (const std::string& node : absent)
-      if (named.insert(node).second)
+  }
+  std::set<std::string> named;
+  for (const Clash& clash : clashes_)
+    if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
+  for (const auto& [group, voices] : entered) {
+    const auto& [run, stage] = group;
+    std::set<std::string> known = inRun[run];
+    for (const std::string& node : expected)
+      if (!hasRecord(node)) known.insert(node);
+    if (formed.contains(group) || static_cast<size_t>(std::max(0, sizeOf(group))) <= known.size()) continue;
+    // One record says nothing of several nodes.
+    if (voices.size() == 1 && alone[stage].size() > 1) continue;
+    for (const std::string& node : alone[stage])
+      if (!voices.contains(node) && named.insert(node).second)
         clashes_.push_back(
             {{node},
-             fmt::format(
-                 "{} says that it took no part in stage {} with {}, whose run lacks a node: what they "
-                 "report of that one may be its",
-                 node, printable(records_.names->texts[stage], 200),
-                 shortNames({voices.begin(), voices.end()}))});
+             fmt::format("{} says that nobody else was in its run, and that of {} lacked a node in stage {}",
+                         node, shortNames({voices.begin(), voices.end()}),
+                         printable(records_.names->texts[stage], 200))});
   }
 }
 
@@ -502,14 +523,29 @@ void RunTable::findOdd() {
     }
   }
   for (const auto& [key, question] : questions)
-    for (Clash& clash : oddAnswers(question)) clashes_.push_back(std::move(clash));
+    for (Clash& clash : oddAnswers(question))
+      (clash.nodes.size() == 2 ? pairs_ : clashes_).push_back(std::move(clash));
+}
+
+void RunTable::settlePairs() {
+  std::map<std::string, std::set<std::string>> others;
+  for (const Clash& pair : pairs_) {
+    others[*pair.nodes.begin()].insert(*pair.nodes.rbegin());
+    others[*pair.nodes.rbegin()].insert(*pair.nodes.begin());
+  }
+  const auto contradictsSeveral = [&](const std::string& node) { return others.at(node).size() > 1; };
+  for (Clash& pair : pairs_) {
+    if (std::any_of(pair.nodes.begin(), pair.nodes.end(), contradictsSeveral))
+      std::erase_if(pair.nodes, [&](const std::string& node) { return !contradictsSeveral(node); });
+    clashes_.push_back(std::move(pair));
+  }
 }
 
 RecordChecks RunTable::check(FleetNodes& nodes) const {
   RecordChecks checks;
   const auto add = [&](RecordFinding finding, const std::vector<size_t>& about) {
     finding.kind = FindingKind::kBinding;
-    finding.next = kRunTogether;
+    if (finding.next.empty()) finding.next = kRunTogether;
     checks.findings.push_back(settled(std::move(finding), about, NodeState::kIncomplete, records_, nodes));
   };
   std::vector<std::string> runs = runs_;
@@ -534,6 +570,7 @@ RecordChecks RunTable::check(FleetNodes& nodes) const {
       if (clash.nodes.contains(nodes[n].name)) about.push_back(n);
     RecordFinding finding;
     finding.text = clash.text;
+    finding.next = clash.next;
     add(std::move(finding), about);
   }
   return checks;

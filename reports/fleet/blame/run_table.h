@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/fleet/blame/roster.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/fleet_record.h"
 
@@ -20,10 +21,8 @@ namespace muster::fleet {
 struct Clash {
   std::set<std::string> nodes;
   std::string text;
+  std::string next{};  ///< what to do; empty: as about all records that cannot be of one run
 };
-
-/// A stage of several nodes, in one run of it.
-using StageOfRun = std::pair<std::string, uint32_t>;
 
 /// Points into the records, which it describes as they are when it is made.
 class RunTable {
@@ -66,6 +65,8 @@ class RunTable {
   [[nodiscard]] bool leads(const NodeSummary& record) const;
   /// Whether it formed a group in the run.
   [[nodiscard]] bool hasMet(const std::string& run, const std::string& node) const;
+  /// Who had the number as this record took it down; empty: it did not, or that node met others later.
+  [[nodiscard]] std::string namedBy(const NodeSummary& record, const StageSummary& stage, int number) const;
   /// Whether it has a record that counts, of whatever run.
   [[nodiscard]] bool hasRecord(const std::string& node) const { return recorded_.contains(node); }
 
@@ -96,29 +97,35 @@ class RunTable {
   [[nodiscard]] std::map<std::string, int> agreedCounts(const FleetNodes& nodes,
                                                         const std::vector<std::string>& runs) const;
   void add(const NodeSummary& record);
+  /// Whether most say that it had another number, or another node its number.
+  [[nodiscard]] bool isImpostor(const NodeSummary& record) const;
+  /// Who met whom, as all records of a run say. Who says that it was another one is incomplete.
+  void callRoll(const FleetNodes& nodes);
+  /// Accepted nodes that others met in a stage, and whose records do not tell of it: they would escape what
+  /// was found there.
+  void findDeserters();
   /// Those that claim one number of a run: what the others say of them would not reach them.
-  [[nodiscard]] std::vector<Clash> numberClashes(const FleetNodes& nodes) const;
+  [[nodiscard]] std::vector<Clash> numberClashes(const FleetNodes& nodes);
   /// The pairs of nodes that claim one rank.
   [[nodiscard]] std::vector<Clash> rankClashes() const;
   /// Who claims the numbers or ranks of several nodes has none of these; of two that claim the same nobody
   /// knows.
   void settle(std::vector<Clash> clashes);
-  /// Nodes that alone say that they met a group, beside one of several that lacks a node: they would escape
-  /// what the others say of them.
-  void findLoners();
-  /// Accepted nodes that were nowhere with others, or skipped the stage, beside a run of it in which
-  /// something failed, and that lacks more nodes than left no record: for the same reason.
+  /// Accepted nodes that were in no run with others, beside a group that did not form since nodes did not
+  /// come of which nobody knows the names: more than left no record.
   void findAbsentees(const std::set<std::string>& expected);
   /// What all records of a plan, or all of one group, must say alike.
   void findOdd();
+  /// Of two that contradict each other either may be lying; who contradicts several, one by one, is it.
+  void settlePairs();
 
   const FleetRecords& records_;
   bool manyRuns_;
   std::set<uint32_t> clusterStages_;
-  std::vector<std::string> runs_;                             ///< by index of the record; see runs.h
-  std::map<std::string, size_t> strangers_;                   ///< by run, its records of nodes not expected
-  std::map<std::string, int> fleetCounts_;                    ///< agreed numbers of nodes by fleet id
-  std::map<std::string, std::set<std::string>> nodesOfRuns_;  ///< of those whose groups are told
+  Roster roster_;
+  std::vector<std::string> runs_;                                ///< by index of the record; see runs.h
+  std::map<std::string, int> fleetCounts_;                       ///< agreed numbers of nodes by fleet id
+  std::map<std::string, std::set<std::string>> nodesOfRuns_;     ///< of those whose groups are told
   std::map<StageOfRun, std::map<std::string, int>> groupSizes_;  ///< as each node tells it; 0: it does not
   std::vector<Entry> entries_;
   std::set<std::string> recorded_;
@@ -128,6 +135,8 @@ class RunTable {
   std::map<std::string, std::map<std::string, std::set<int>>> soleNumbers_;  ///< by run and node, no other's
   std::set<std::pair<std::string, std::string>> met_;  ///< runs and nodes that formed a group in them
   std::vector<Clash> clashes_;
+  std::vector<Clash> pairs_;                              ///< of two nodes each
+  std::set<std::pair<StageOfRun, std::string>> excused_;  ///< who met others after that stage
 };
 
 }  // namespace muster::fleet

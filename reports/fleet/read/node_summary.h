@@ -51,6 +51,14 @@ struct LimitSummary {
   uint32_t limit = 0;  ///< limit, tolerance, severity and what else decides
 };
 
+/// A node of a run as another one took it down when they met.
+struct NodeAround {
+  int number = 0;
+  uint32_t node = 0;  ///< its name in FleetNames::texts
+  int firstRank = 0;
+  int ranks = 0;  ///< 0: it was idle
+};
+
 /// How one stage of the plan ended on this node.
 struct StageSummary {
   uint32_t name = 0;  ///< in FleetNames::texts
@@ -65,8 +73,9 @@ struct StageSummary {
   int groupNodes = 0;     ///< cluster scope: nodes of the group
   uint32_t groupId =
       0;  ///< cluster scope: the same of all nodes that met, in FleetNames::texts; of an empty text: not told
-  std::string culprit;      ///< cluster scope: who ended it; empty: nobody
-  bool unmeasured = false;  ///< an optional one, in each of whose own cases something was skipped
+  std::vector<NodeAround> around;  ///< cluster scope: who met, this node and those around it; empty: not told
+  std::string culprit;             ///< cluster scope: who ended it; empty: nobody
+  bool unmeasured = false;         ///< an optional one, in each of whose own cases something was skipped
   /// Node and cluster scope: this node's ranks by their number in the group, each with its index into
   /// NodeSummary::devices (-1: it has no device).
   std::vector<std::pair<int32_t, int16_t>> ranks;

@@ -26,9 +26,6 @@ class Runs {
     }
     for (const auto& [groups, nodes] : bridges)
       if (nodes.size() > 1) join(groups.first, groups.second);
-    for (const auto& [groups, nodes] : bridges)
-      if (nodes.size() == 1 && areAlike(first(groups.first), first(groups.second)))
-        join(groups.first, groups.second);
     for (const NodeSummary& record : records.nodes) {
       if (const uint32_t run = of(record); run != kNone) {
         nodes_[record.fleetId][run].insert(record.nodeRank);
@@ -72,17 +69,6 @@ class Runs {
     if (from == into) return;
     first_[from] = into;
     members_[into].merge(members_[from]);
-  }
-  /// Whether no number has two nodes, and no node two numbers, in both runs together.
-  [[nodiscard]] bool areAlike(uint32_t a, uint32_t b) const {
-    std::map<std::string, int> numbers;
-    std::map<int, std::string> nodes;
-    for (const uint32_t run : {a, b})
-      for (const auto& [node, number] : members_.at(run)) {
-        if (numbers.try_emplace(node, number).first->second != number) return false;
-        if (nodes.try_emplace(number, node).first->second != node) return false;
-      }
-    return true;
   }
   [[nodiscard]] uint32_t likely(const NodeSummary& record) const {
     const auto at = nodes_.find(record.fleetId);

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kNameBytes = 200;
 constexpr size_t kLimitBytes = 4000;
 constexpr size_t kMostRanks = 10'000;  ///< attempts counted one by one
+constexpr size_t kMostAround = 32;     ///< nodes that a record names around its own
 /// Keys of an expectation that say what it is about, and those that decide nothing: its source, remedy and
 /// line.
 constexpr std::array<std::string_view, 6> kAbout = {"metric", "where", "kind", "unit", "peers", "statistic"};
@@ -191,7 +192,33 @@ void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {
   summary.groupNodes = fields.count("nodes");
   culprit_ = fields.text("culprit");
   if (fields.has("id")) summary.groupId = text(bounded(fields.text("id"), kNameBytes));
+  if (fields.has("around")) readAround(fields.array("around"), summary);
   summary.culprit = boundedCause(culprit_);
+}
+
+void StageReader::readAround(const dom::array& around, StageSummary& summary) {
+  if (around.size() > kMostAround)
+    return failures_.fail("group.around", fmt::format("lists more than {} nodes", kMostAround));
+  for (const dom::element item : around) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS)
+      failures_.fail("group.around", "has an entry that is not an object");
+    if (!failures_.ok()) return;
+    Fields fields(object, failures_);
+    NodeAround one;
+    one.number = fields.count("node_rank");
+    one.firstRank = fields.count("first_rank");
+    one.ranks = fields.count("ranks");
+    const std::string_view node = fields.text("node");
+    const auto same = [&](const NodeAround& known) { return known.number == one.number; };
+    if (std::any_of(summary.around.begin(), summary.around.end(), same))
+      failures_.fail("group.around", fmt::format("names node {} twice", one.number));
+    else if (!isPlainName(node))
+      failures_.fail("group.around", fmt::format("\"{}\" is not a node name", printable(node, 80)));
+    if (!failures_.ok()) return;
+    one.node = text(node);
+    summary.around.push_back(one);
+  }
 }
 
 /// Their last attempt counts, as it does for verdicts.

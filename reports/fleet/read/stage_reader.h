@@ -125,6 +125,7 @@ class StageReader {
   void settleStage(StageSummary& summary);
   void readLimits(const dom::object& stage, const dom::array* expectations, StageSummary& summary);
   void readGroup(const dom::object& stage, StageSummary& summary);
+  void readAround(const dom::array& around, StageSummary& summary);
   void readRanks(const dom::array& ranks, StageSummary& summary);
   void readLeaderMetrics(const dom::object& evidence);
   void readCancelledCases(const dom::object& evidence);

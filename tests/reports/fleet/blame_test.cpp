@@ -73,7 +73,7 @@ class GroupFleet {
       record(node).nodeRank = node % group_;
       record(node).nodeCount = group_;
       record(node).launcher.erase("fleet_id");
-      stage(node) = groupStage(node % group_);
+      stage(node) = groupStage(node % group_, node - node % group_);
       stage(node).group["id"] = node < group_ ? "first" : "second";
       settle(record(node));
     }
@@ -211,6 +211,36 @@ class GroupFleet {
     record(node).reasons = {"as its counts say"};
   }
 
+  /// It ran the stage without others.
+  void alone(int node) {
+    record(node).nodeCount = 1;
+    record(node).nodeRank = 0;
+    stage(node).group = {{"world_size", ranks_}, {"first_rank", 0}, {"nodes", 1}, {"culprit", ""}};
+  }
+  /// These met as nodes 0, 1, ... of their run.
+  void met(const std::vector<int>& nodes) {
+    const auto count = static_cast<int>(nodes.size());
+    Json around;
+    for (int number = 0; number < count; ++number) {
+      const int node = nodes[static_cast<size_t>(number)];
+      record(node).nodeRank = number;
+      around.push_back(
+          {{"node_rank", number}, {"node", nameOf(node)}, {"first_rank", node * ranks_}, {"ranks", ranks_}});
+    }
+    for (const int node : nodes) {
+      record(node).nodeCount = count;
+      stage(node).group["nodes"] = count;
+      stage(node).group["around"] = around;
+    }
+  }
+  /// The stage as all of them met in it, before anything was found.
+  [[nodiscard]] StageRecord stageAsMet(int node) const { return groupStage(node); }
+  /// The others met node `node` by another name.
+  void calls(int node, const std::string& name) {
+    for (int other = 0; other < nodes_; ++other)
+      for (Json& around : stage(other).group["around"])
+        if (around["node_rank"] == node) around["node"] = name;
+  }
   void leaveOut(int node) { leftOut_ = node; }
   /// The others have records, too.
   void expectOnly(std::set<int> nodes) { expected_ = std::move(nodes); }
@@ -280,7 +310,8 @@ class GroupFleet {
   }
 
  private:
-  [[nodiscard]] StageRecord groupStage(int node) const {
+  /// `first`: of the fleet's nodes, the one that was node 0 of this one's run.
+  [[nodiscard]] StageRecord groupStage(int node, int first = 0) const {
     StageRecord stage;
     stage.name = kStage;
     stage.plugin = "collective";
@@ -288,8 +319,17 @@ class GroupFleet {
     stage.scope = Scope::kCluster;
     stage.state = StageState::kRan;
     stage.cases.push_back({kStage, Json::object()});
-    stage.group = {
-        {"world_size", group_ * ranks_}, {"first_rank", node * ranks_}, {"nodes", group_}, {"culprit", ""}};
+    stage.group = {{"world_size", group_ * ranks_},
+                   {"first_rank", node * ranks_},
+                   {"nodes", group_},
+                   {"id", "first"},
+                   {"culprit", ""}};
+    for (int number = 0; number < group_; ++number)
+      if (const int away = std::abs(number - node); std::min(away, group_ - away) <= 4)
+        stage.group["around"].push_back({{"node_rank", number},
+                                         {"node", nameOf(first + number)},
+                                         {"first_rank", number * ranks_},
+                                         {"ranks", ranks_}});
     stage.evidence = {{"expectations", Json::array()}};
     for (int i = 0; i < ranks_; ++i) {
       RankRecord rank;
@@ -664,7 +704,10 @@ TEST(Blame, NodesThatNeverMetAreNoFleetAndANoteWithManyRuns) {
     for (const bool manyRuns : {false, true}) {
       GroupFleet made(4);
       for (int node = 0; node < made.nodes(); ++node)
-        made.stage(node).group["id"] = apart ? fmt::format("{:016}", node) : "0123456789abcdef";
+        if (apart) {
+          made.stage(node).group["id"] = fmt::format("{:016}", node);
+          made.stage(node).group.erase("around");  // whom it met is not expected here
+        }
       const Fleet fleet = made.assess(manyRuns);
       const auto told = Contains(HasSubstr("these nodes met each other only: n0 | n1 | "));
       EXPECT_EQ(fleet.exitCode, apart && !manyRuns ? 3 : 0);
@@ -711,7 +754,7 @@ TEST(Blame, ANodeThatGivesAnotherRunSizeOrRankEscapesNothingAndConvictsNobody) {
     EXPECT_THAT(
         fleet.findings.front().text,
         HasSubstr(size ? fmt::format("had {} nodes, and those of most say {}", made.nodes() + 1, made.nodes())
-                       : "n2, n3 each say that they were node 3"));
+                       : "n2 says that it was node 3 of the run, and most of the others that it was n3"));
   }
 }
 
@@ -753,6 +796,7 @@ TEST(Blame, ARankThatIsClaimedTwiceIsAnErrorWithinOneRunOnly) {
     EXPECT_EQ(std::count_if(fleet.findings.begin(), fleet.findings.end(),
                             [](const auto& finding) {
                               return finding.text.find(" say that they were node ") != std::string::npos ||
+                                     finding.text.find(" says that it was node ") != std::string::npos ||
                                      finding.text.find(" in the run were its own") != std::string::npos ||
                                      finding.text.find(" says that its run had ") != std::string::npos;
                             }),
@@ -771,15 +815,14 @@ TEST(Blame, WhoListsTheRanksOfOthersHidesNoFaultOfTheirs) {
     EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kRejected) << several;
     for (const char* node : {"n1", "n2", "n3", "n4"})
       EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAffected) << node;
-    // Of the rank that it shares with one node alone it says itself that its data was wrong.
-    EXPECT_EQ(nodeOf(fleet, "n5").state, several ? NodeState::kIncomplete : NodeState::kRejected);
+    EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete);
     EXPECT_EQ(std::count_if(fleet.suspects.begin(), fleet.suspects.end(),
                             [](const auto& suspect) { return suspect.name() == "device n0 gpu0"; }),
               1);
     ASSERT_EQ(fleet.findings.size(), 1u);
-    EXPECT_EQ(fleet.findings.front().text,
-              several ? "n5 says that numbers or ranks of n0, n1 in the run were its own"
-                      : "n0, n5 each say that ranks of stage all-reduce were their own");
+    EXPECT_EQ(
+        fleet.findings.front().text,
+        "n5 says that rank 0 of stage all-reduce was its own, and most of the others that it was one of n0");
   }
 }
 
@@ -823,8 +866,10 @@ TEST(Blame, WhoClaimsNumbersOrRanksOfSeveralStandsAlone) {
   for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
     EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
   EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete);
-  ASSERT_EQ(fleet.findings.size(), 1u);
-  EXPECT_EQ(fleet.findings.front().text, "n5 says that numbers or ranks of n1, n2 in the run were its own");
+  ASSERT_EQ(fleet.findings.size(), 2u);
+  EXPECT_EQ(fleet.findings[0].text,
+            "n5 says that it was node 1 of the run, and most of the others that it was n1");
+  EXPECT_THAT(fleet.findings[1].text, HasSubstr("n5 says that rank"));
 }
 
 /// A node that writes another group's id than it met is not out of reach of what the others found.
@@ -1074,6 +1119,7 @@ TEST(Blame, WhoReplacedAMemberOfAFailedRunIsNotInQuestion) {
   testing::giveParts(former, "former");
   settle(former);
   made.add(former);
+  made.calls(5, "former");
   skipsOptional(made.stage(5));
   made.record(5).nodeCount = 1;
   made.record(5).nodeRank = 0;
@@ -1102,6 +1148,326 @@ TEST(Blame, WhoShowsAnEarlierRunEscapesNothingOfTheLater) {
       EXPECT_NE(nodeOf(fleet, "n5").state, NodeState::kAccepted) << manyRuns << redated;
       for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
         EXPECT_NE(nodeOf(fleet, node).state, NodeState::kRejected) << nodeOf(fleet, node).reason;
+    }
+}
+
+/// Whatever it shows instead of its record of a run, those who met it there name it.
+TEST(Blame, WhoLeavesARunIsNamedByThoseWhoMetIt) {
+  struct Way {
+    const char* what;
+    void (*leave)(GroupFleet& made, int node, const Record& earlier);
+  };
+  const Way ways[] = {
+      {"an earlier run of more nodes",
+       [](GroupFleet& made, int node, const Record& earlier) { made.record(node) = earlier; }},
+      {"that one, dated later",
+       [](GroupFleet& made, int node, const Record& earlier) {
+         const double later = made.record(node).started + 60;
+         made.record(node) = earlier;
+         made.record(node).started = later;
+         made.record(node).finished = later + 60;
+       }},
+      {"a run alone", [](GroupFleet& made, int node, const Record&) { made.alone(node); }},
+      {"a group of its own",
+       [](GroupFleet& made, int node, const Record&) { made.stage(node).group["id"] = "own"; }},
+      {"a skip", [](GroupFleet& made, int node, const Record&) { skipsOptional(made.stage(node)); }},
+      {"a skip alone",
+       [](GroupFleet& made, int node, const Record&) {
+         made.alone(node);
+         skipsOptional(made.stage(node));
+       }},
+  };
+  for (const int nodes : {2, 3, 6, 12})
+    for (const Way& way : ways)
+      for (const bool manyRuns : {false, true})
+        for (const bool fails : {false, true}) {
+          SCOPED_TRACE(
+              fmt::format("{} of {} nodes, many runs: {}, fails: {}", way.what, nodes, manyRuns, fails));
+          const int leaver = nodes - 1, companion = nodes;
+          GroupFleet made(3, nodes + 1);
+          std::vector<int> members;
+          for (int node = 0; node < nodes; ++node) members.push_back(node);
+          std::vector<Record> earlier;
+          for (int node = 0; node <= nodes; ++node) {
+            earlier.push_back(made.record(node));
+            for (double* time : {&earlier.back().started, &earlier.back().finished}) *time -= 3600;
+            made.stage(node).group["id"] = "later";
+          }
+          made.met(members);
+          if (fails) made.reportsPair(0, std::to_string(leaver));
+          made.record(companion) = earlier.back();
+          for (const int node : members)
+            if (node != leaver) made.add(earlier[static_cast<size_t>(node)], fmt::format("earlier/{}", node));
+          way.leave(made, leaver, earlier[static_cast<size_t>(leaver)]);
+          settle(made.record(leaver));
+          const Fleet fleet = made.assess(manyRuns);
+          const auto& left = nodeOf(fleet, GroupFleet::nameOf(leaver));
+          EXPECT_NE(left.state, NodeState::kAccepted);
+          for (const int node : members) {
+            const auto& one = nodeOf(fleet, GroupFleet::nameOf(node));
+            EXPECT_NE(one.state, NodeState::kRejected) << one.name << ": " << one.reason;
+            // Of two nobody can tell which one lies.
+            if (node == leaver || nodes == 2) continue;
+            EXPECT_NE(one.state, NodeState::kIncomplete) << one.name << ": " << one.reason;
+          }
+        }
+}
+
+/// Its record of the failed run was moved away, as it has to be.
+TEST(Blame, WhoMetOthersAgainAfterARepairIsNotAskedForTheRunBefore) {
+  GroupFleet made(3, 6);
+  made.reportsPair(0, "5");
+  const Record before = made.record(4);
+  made.met({4, 5});
+  for (const int node : {4, 5}) {
+    made.stage(node).group["id"] = "second";
+    made.record(node).started += 3600;
+    made.record(node).finished += 3600;
+    settle(made.record(node));
+  }
+  made.add(before, "before/n4");
+  const Fleet fleet = made.assess(true);
+  for (const char* node : {"n1", "n2", "n3", "n4", "n5"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+}
+
+/// The last one's partner was tested again with another one, which replaced its record.
+TEST(Blame, WhoWasTestedWithOneThatWasTestedAgainIsNotAskedForTheRunBefore) {
+  GroupFleet made(3, 5);
+  const Record before = made.record(4);
+  const auto meetAgain = [&](std::vector<int> nodes, const char* run, double later) {
+    made.met(nodes);
+    for (const int node : nodes) {
+      made.stage(node).group["id"] = run;
+      made.record(node).started += later;
+      made.record(node).finished += later;
+      settle(made.record(node));
+    }
+  };
+  meetAgain({2, 3}, "second", 3600);
+  meetAgain({2, 4}, "third", 7200);
+  made.add(before, "before/n4");
+  const Fleet fleet = made.assess(true);
+  for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+}
+
+/// Each node has one voice about when a run began, however many records it has.
+TEST(Blame, WhoDatesARunAnewMakesNobodyAnswerForIt) {
+  for (const int nodes : {3, 6})
+    for (const int copies : {0, 12}) {
+      GroupFleet made(3, nodes);
+      const int repaired = nodes - 1, liar = 1;
+      std::vector<Record> again;
+      for (int node = 0; node < nodes; ++node) {
+        Record record = made.record(node);
+        record.stages.back().group["id"] = "second";
+        record.started += 3600;
+        record.finished += 3600;
+        if (node == repaired)
+          made.record(node) = record;
+        else
+          made.add(record, fmt::format("again/n{}", node));
+      }
+      for (int copy = 0; copy <= copies; ++copy) {
+        Record late = made.record(liar);
+        late.started += 7200 + copy;
+        late.finished += 7200 + copy;
+        if (copy == copies)
+          made.record(liar) = late;
+        else
+          made.add(late, fmt::format("late/{}", copy));
+      }
+      const Fleet fleet = made.assess(true);
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(repaired)).state, NodeState::kAccepted)
+          << nodeOf(fleet, GroupFleet::nameOf(repaired)).reason;
+    }
+}
+
+/// Its record tells no group: it may be of any run.
+TEST(Blame, WhoTellsNoGroupTakesNoNumberThatOthersGiveToAnother) {
+  for (const bool manyRuns : {false, true}) {
+    GroupFleet made(3, 6);
+    made.stage(5).group.erase("id");
+    made.stage(5).group.erase("around");
+    made.record(5).nodeRank = 2;
+    const Fleet fleet = made.assess(manyRuns);
+    for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+      EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+    EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete);
+  }
+}
+
+/// What the others report of the one whose number it takes still is about that one.
+TEST(Blame, WhoTakesTheNumberOfOneThatLeftIsNoMemberForIt) {
+  GroupFleet made(3, 5);
+  made.met({0, 1, 2, 3});
+  made.reports(0, "node n3", "node");
+  Record lie = made.record(3);
+  Record own = made.record(4);
+  lie.node = own.node;
+  lie.inventory = own.inventory;
+  lie.runId = own.runId;
+  made.alone(3);
+  made.record(4) = lie;
+  const Fleet fleet = made.assess(true);
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAffected) << nodeOf(fleet, "n0").reason;
+  for (const char* node : {"n3", "n4"}) EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kIncomplete) << node;
+}
+
+/// Each of its failed records is of a run that it invents, with a fault of another node.
+TEST(Blame, WhoInventsManyFailedRunsNamesOneNodeAtMost) {
+  for (const bool manyRuns : {false, true}) {
+    GroupFleet made(3, 9);
+    const Record own = made.record(8);
+    for (int node = 0; node < 8; ++node) {
+      made.record(8) = own;
+      made.met({8, node});
+      made.record(node).nodeRank = node;
+      made.record(node).nodeCount = 9;
+      made.stage(node) = made.stageAsMet(node);
+      made.stage(8).group["id"] = fmt::format("invented{}", node);
+      made.stage(8).group.erase("around");
+      made.reports(8, "node " + GroupFleet::nameOf(node), "node");
+      made.add(made.record(8), fmt::format("invented/{}", node));
+    }
+    made.record(8) = own;
+    const Fleet fleet = made.assess(manyRuns);
+    int notAccepted = 0;
+    for (int node = 0; node < 8; ++node)
+      notAccepted += nodeOf(fleet, GroupFleet::nameOf(node)).state == NodeState::kAccepted ? 0 : 1;
+    EXPECT_LE(notAccepted, 1);
+    EXPECT_NE(nodeOf(fleet, "n8").state, NodeState::kAccepted);
+  }
+}
+
+/// Pairs of n5 and each of the others, by whose records it was there, and by its own only in the first.
+TEST(Blame, WhoContradictsSeveralOneByOneIsItAlone) {
+  for (const bool joins : {false, true}) {
+    GroupFleet made(3, 6);
+    const Record own = made.record(5);
+    for (int node = 0; node < 5; ++node) {
+      made.met({node, 5});
+      made.stage(node).group["id"] = fmt::format("pair{}", node);
+      made.record(node).finished += 10 * node;
+      if (!joins) continue;
+      // It says that three were there.
+      Record lie = own;
+      lie.nodeRank = 1;
+      lie.nodeCount = 3;
+      lie.stages.back() = made.stage(node);
+      lie.stages.back().group["nodes"] = 3;
+      lie.stages.back().group.erase("around");
+      made.add(lie, fmt::format("lie/{}", node));
+    }
+    made.stage(5).group["id"] = "pair0";
+    made.record(5).nodeRank = 1;
+    const Fleet fleet = made.assess(true);
+    for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
+      EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted)
+          << node << joins << ": " << nodeOf(fleet, node).reason;
+    EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete);
+  }
+}
+
+/// However many report it: one of their links fails on most nodes, and has this end in common.
+TEST(Blame, WhoseLinksFailToAllIsNoFaultOfTheFleet) {
+  for (int reporters = 2; reporters < 6; ++reporters) {
+    GroupFleet made(3, 6);
+    for (int node = 0; node < reporters; ++node) made.reportsPair(node, "5");
+    const Fleet fleet = made.assess(false);
+    EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kRejected) << reporters;
+    for (int node = 0; node < reporters; ++node)
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(node)).state, NodeState::kAffected) << node;
+  }
+}
+
+/// A run that was resumed has begun long before: which one was later their ends tell.
+TEST(Blame, WhichRunWasLaterTheirEndsTell) {
+  for (const bool later : {false, true}) {
+    GroupFleet made(3, 6);
+    for (const int node : {0, 1}) made.reportsPair(node, "5");
+    for (int node = 0; node < 6; ++node) {
+      Record other = made.record(node);
+      other.stages.back() = made.stageAsMet(node);
+      other.stages.back().group["id"] = "second";
+      other.acceptance = Acceptance::kAccepted;
+      settle(other);
+      // The first one began last, and ended last unless `later`.
+      made.record(node).started += 3600;
+      made.record(node).finished += 7200;
+      other.finished += later ? 10800 : 3600;
+      if (node == 5)
+        made.record(node) = other;
+      else
+        made.add(other, fmt::format("second/n{}", node));
+    }
+    const Fleet fleet = made.assess(true);
+    EXPECT_EQ(nodeOf(fleet, "n5").state, later ? NodeState::kAccepted : NodeState::kIncomplete)
+        << later << ": " << nodeOf(fleet, "n5").reason;
+  }
+}
+
+/// Others met there later, but not with it.
+TEST(Blame, WhoSaysThatItWasInALaterRunOfOthersIsStillAskedForTheRunBefore) {
+  GroupFleet made(3, 6);
+  for (const int node : {0, 1}) made.reportsPair(node, "5");
+  std::vector<Record> before;
+  for (int node = 0; node < 5; ++node) before.push_back(made.record(node));
+  made.met({2, 3, 4});
+  made.met({5});
+  for (const int node : {2, 3, 4, 5}) {
+    made.record(node).nodeCount = node == 5 ? 4 : 3;
+    made.record(node).nodeRank = node - 2;
+    made.stage(node).group["id"] = "second";
+    made.record(node).started += 3600;
+    made.record(node).finished += 3600;
+    settle(made.record(node));
+  }
+  for (const int node : {2, 3, 4})
+    made.add(before[static_cast<size_t>(node)], fmt::format("before/n{}", node));
+  const Fleet fleet = made.assess(true);
+  EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete) << nodeOf(fleet, "n5").reason;
+  EXPECT_THAT(nodeOf(fleet, "n5").reason, HasSubstr("no record of n5 tells of stage all-reduce"));
+}
+
+/// Whom it says that it met, or who it says was which number.
+TEST(Blame, WhoNamesOthersThanMostSpeaksForNobody) {
+  for (const int nodes : {3, 6}) {
+    GroupFleet made(3, nodes);
+    Json& around = made.stage(nodes - 1).group["around"];
+    around[0]["node"] = "n1";
+    around[1]["node"] = "n0";
+    const Fleet fleet = made.assess(false);
+    EXPECT_EQ(fleet.exitCode, 0) << join(fleet.reasons, "; ");
+  }
+}
+
+/// It and the one that it names contradict each other, unless the others met it elsewhere.
+TEST(Blame, WhoAloneNamesAGroupSpeaksOfOneNodeAtMost) {
+  for (const int others : {1, 2})
+    for (const bool wasThere : {false, true}) {
+      GroupFleet made(3, 6);
+      std::vector<int> members{0, 1, 2, 3, 4};
+      if (wasThere) members.push_back(5);
+      made.met(members);
+      Json around = {{{"node_rank", 0}, {"node", "n5"}, {"first_rank", 0}, {"ranks", 1}}};
+      for (int other = 1; other <= others; ++other)
+        around.push_back(
+            {{"node_rank", other}, {"node", GroupFleet::nameOf(other)}, {"first_rank", other}, {"ranks", 1}});
+      made.record(5).nodeRank = 0;
+      made.record(5).nodeCount = others + 1;
+      made.record(5).started += 3600;
+      made.stage(5).group["id"] = "own";
+      made.stage(5).group["nodes"] = others + 1;
+      made.stage(5).group["around"] = around;
+      const Fleet fleet = made.assess(true);
+      EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete);
+      for (const char* node : {"n0", "n1", "n2", "n3", "n4"}) {
+        const bool either = others == 1 && !wasThere && node == std::string("n1");
+        EXPECT_EQ(nodeOf(fleet, node).state, either ? NodeState::kIncomplete : NodeState::kAccepted)
+            << node << " " << others << wasThere << ": " << nodeOf(fleet, node).reason;
+      }
     }
 }
 
@@ -1145,9 +1511,7 @@ TEST(Blame, AnOptionalStageWhoseCasesWereSkippedWasNotRunAlone) {
         stage.verdicts.push_back(skipped);
       }
       stage.required = false;
-      stage.state = StageState::kRan;
-      made.record(node).nodeCount = 1;
-      made.record(node).nodeRank = 0;
+      made.alone(node);
       settle(made.record(node));
     }
     const Fleet fleet = made.assess(false);
@@ -1184,8 +1548,8 @@ TEST(Blame, NodeZeroIsNotRejectedBecauseAnotherClaimsToBeIt) {
   made.reports(0, "node n5", "node");
   made.record(5).nodeRank = 0;
   const Fleet fleet = made.assess(false);
-  for (const char* node : {"n0", "n5"})
-    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kIncomplete) << nodeOf(fleet, node).reason;
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAffected) << nodeOf(fleet, "n0").reason;
+  EXPECT_EQ(nodeOf(fleet, "n5").state, NodeState::kIncomplete) << nodeOf(fleet, "n5").reason;
 }
 
 /// One that was absent cannot say that node 0 was started again, where most were there.
@@ -1212,12 +1576,7 @@ TEST(Blame, WhoWasAbsentDoesNotLayItToNodeZero) {
 /// Who was alone, or says so, and one that met others of whom nobody has a record.
 TEST(Blame, OneThatMetOthersSetsNobodyAsideThatRanAlone) {
   GroupFleet made(3, 6);
-  for (int node = 0; node < 5; ++node) {
-    made.record(node).nodeCount = 1;
-    made.record(node).nodeRank = 0;
-    made.stage(node).group["nodes"] = 1;
-    made.stage(node).group["world_size"] = made.ranks();
-  }
+  for (int node = 0; node < 5; ++node) made.alone(node);
   made.stage(5).group["id"] = "own";
   const Fleet fleet = made.assess(true);
   for (const char* node : {"n0", "n1", "n2", "n3", "n4"})
@@ -1289,14 +1648,14 @@ TEST(Blame, OneNodesWordIsHearsayWithoutNodeZeroToo) {
   }
 }
 
-TEST(Blame, TwoThatClaimANumberOfOneRunAreIncompleteAmongManyRunsToo) {
+TEST(Blame, WhoClaimsTheNumberOfAnotherIsIncompleteAmongManyRunsToo) {
   GroupFleet made(3, 6);
   for (int node = 0; node < made.nodes(); ++node) made.stage(node).group["id"] = "first";
   made.record(4).nodeRank = 1;
   for (const int node : {0, 2}) made.reportsPair(node, "4");
   const Fleet fleet = made.assess(true);
-  for (const char* node : {"n1", "n4"})
-    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kIncomplete) << nodeOf(fleet, node).reason;
+  EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kIncomplete) << nodeOf(fleet, "n4").reason;
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAccepted) << nodeOf(fleet, "n1").reason;
 }
 
 TEST(Blame, ARecordThatTellsALargerRunReachesNoNodeOfAnother) {
@@ -1922,12 +2281,10 @@ TEST(Blame, AStageOfAllNodesBlamesOnlyItsMembers) {
     GroupFleet made(seed);
     // One node's record is of no group: its own stages alone.
     const int alone = 1 + made.below(made.nodes() - 1);
-    for (int node = 0; node < made.nodes(); ++node) {
-      Record& record = made.record(node);
-      record.nodeCount = made.nodes() - 1;
-      made.stage(node).group["nodes"] = made.nodes() - 1;
-      if (node > alone) --record.nodeRank;
-    }
+    std::vector<int> members;
+    for (int node = 0; node < made.nodes(); ++node)
+      if (node != alone) members.push_back(node);
+    made.met(members);
     testing::leaveElsewhere(made.record(alone), kStage);
     made.record(alone).nodeRank = 0;
     made.record(alone).nodeCount = 1;

@@ -333,6 +333,33 @@ TEST(Quarantine, NamesAStageThatPassedDespiteAFaultyComponent) {
               HasSubstr("a faulty component is named, but the stage has no error"));
 }
 
+TEST(Quarantine, NamesWhatCannotBeTheNodesAroundIt) {
+  Record record = nodeRecord("bad");
+  StageRecord& stage = record.stages.back();
+  stage.scope = Scope::kCluster;
+  const auto around = [&](const Json& list) {
+    stage.group = {{"world_size", 3}, {"first_rank", 0}, {"nodes", 3},
+                   {"id", "a"},       {"around", list},  {"culprit", ""}};
+    return recordText(record);
+  };
+  const Json one = {{"node_rank", 1}, {"node", "n1"}, {"first_rank", 0}, {"ranks", 1}};
+  FleetFolder folder;
+  folder.write("bad/record.json",
+               around({one, {{"node_rank", 2}, {"node", "n2"}, {"first_rank", 0}, {"ranks", 1}}}));
+  EXPECT_EQ(testing::nodeOf(folder.assess({"bad"}), "bad").state, fleet::NodeState::kAccepted);
+  EXPECT_THAT(reasonFor(around({one, one})), HasSubstr("group.around: names node 1 twice"));
+  EXPECT_THAT(reasonFor(around({{{"node_rank", 1}, {"node", "../n1"}, {"first_rank", 0}, {"ranks", 1}}})),
+              HasSubstr("is not a node name"));
+  EXPECT_THAT(reasonFor(around({{{"node_rank", -1}, {"node", "n1"}, {"first_rank", 0}, {"ranks", 1}}})),
+              HasSubstr("out of range"));
+  EXPECT_THAT(reasonFor(around({"n1"})), HasSubstr("has an entry that is not an object"));
+  EXPECT_THAT(reasonFor(around("n1")), HasSubstr("around: must be a list"));
+  Json many = Json::array();
+  for (int number = 0; number < 40; ++number)
+    many.push_back({{"node_rank", number}, {"node", "n"}, {"first_rank", 0}, {"ranks", 1}});
+  EXPECT_THAT(reasonFor(around(many)), HasSubstr("lists more than 32 nodes"));
+}
+
 TEST(Quarantine, NamesWhatIsNotAFile) {
   FleetFolder folder;
   folder.add(nodeRecord("good"));

@@ -35,7 +35,10 @@ TEST_F(FleetRuns, AreOfThoseThatMet) {
   add(1, 3, {"", "b"});
   add(2, 3, {"a", ""});
   add(0, 3, {"c"});
-  EXPECT_THAT(runsOf(records_), ElementsAre("a", "a", "a", "c")) << "b is of the same run as a";
+  EXPECT_THAT(runsOf(records_), ElementsAre("a", "b", "a", "c"))
+      << "one alone says that b is of the same run";
+  records_.nodes[1].stages[0].groupId = records_.names->text("a");
+  EXPECT_THAT(runsOf(records_), ElementsAre("a", "a", "a", "c"));
 }
 
 TEST_F(FleetRuns, AreNotMadeOneByOneRecord) {
