@@ -26,6 +26,8 @@ class LaterMeetings {
   /// where those whom it met were in that run, too, and have met others since.
   [[nodiscard]] bool hasOne(const std::string& node, const StageOfRun& before,
                             const Roster::Meeting& meeting) const;
+  /// Whether it was in a run that ended after that time, of which others tell, and in which they name it.
+  [[nodiscard]] bool wasMetAfter(const std::string& node, double time) const;
 
  private:
   struct Span {
@@ -34,8 +36,6 @@ class LaterMeetings {
   /// When a run ended, as all but the node say: half of them not later, and half not earlier. A run that was
   /// resumed has begun long before.
   [[nodiscard]] Span endOf(const std::string& run, const std::string& node) const;
-  /// In a run after that time, of which others tell, and in which they name it.
-  [[nodiscard]] bool wasMetAfter(const std::string& node, double time) const;
 
   const RunTable& runs_;
   const Roster& roster_;

@@ -81,6 +81,8 @@ RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool ma
       if (who.size() == 1) soleNumbers_[run][*who.begin()].insert(number);
 }
 
+RunTable::~RunTable() = default;
+
 size_t RunTable::indexOf(const NodeSummary& record) const {
   return static_cast<size_t>(&record - records_.nodes.data());
 }
@@ -176,7 +178,9 @@ std::string RunTable::namedBy(const NodeSummary& record, const StageSummary& sta
                                [&](const NodeAround& around) { return around.number == number; });
   if (at == stage.around.end()) return "";
   const std::string& node = records_.names->texts[at->node];
-  return excused_.contains({{runOf(record), stage.name}, node}) ? "" : node;
+  const bool excused = excused_.contains({{runOf(record), stage.name}, node}) ||
+                       later_->wasMetAfter(node, record.finished);  // a part of a plan has no meetings
+  return excused ? "" : node;
 }
 
 bool RunTable::hasMet(const std::string& run, const std::string& node) const {
@@ -383,14 +387,14 @@ void RunTable::settle(std::vector<Clash> clashes) {
 }
 
 void RunTable::findDeserters() {
-  const LaterMeetings later(*this, roster_, *records_.names);
+  later_ = std::make_unique<LaterMeetings>(*this, roster_, *records_.names);
   std::set<std::string> named;
   for (const Clash& clash : clashes_)
     if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
   const auto isAbsent = [&](const std::string& node, const StageOfRun& stage,
                             const Roster::Meeting& meeting) {
-    if (!later.isAccepted(node) || membersOf(stage).contains(node)) return false;
-    const bool excused = later.hasOne(node, stage, meeting);
+    if (!later_->isAccepted(node) || membersOf(stage).contains(node)) return false;
+    const bool excused = later_->hasOne(node, stage, meeting);
     if (excused) excused_.emplace(stage, node);
     return !excused && !named.contains(node);
   };

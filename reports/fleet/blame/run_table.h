@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
+
+class LaterMeetings;
 
 /// Nodes that claim what only one of them can have been, or one that claims what others were.
 struct Clash {
@@ -42,6 +45,9 @@ class RunTable {
 
   /// `manyRuns`: runs of any number of nodes.
   RunTable(const FleetRecords& records, const FleetNodes& nodes, bool manyRuns);
+  ~RunTable();
+  RunTable(const RunTable&) = delete;
+  RunTable& operator=(const RunTable&) = delete;
 
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   /// Which run of several nodes a record belongs to.
@@ -135,7 +141,8 @@ class RunTable {
   std::map<std::string, std::map<std::string, std::set<int>>> soleNumbers_;  ///< by run and node, no other's
   std::set<std::pair<std::string, std::string>> met_;  ///< runs and nodes that formed a group in them
   std::vector<Clash> clashes_;
-  std::vector<Clash> pairs_;                              ///< of two nodes each
+  std::vector<Clash> pairs_;  ///< of two nodes each
+  std::unique_ptr<const LaterMeetings> later_;
   std::set<std::pair<StageOfRun, std::string>> excused_;  ///< who met others after that stage
 };
 

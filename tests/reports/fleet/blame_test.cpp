@@ -1408,6 +1408,39 @@ TEST(Blame, WhichRunWasLaterTheirEndsTell) {
   }
 }
 
+/// Its own record of that run passed, and does not count: it was only a part of the plan.
+TEST(Blame, WhatARunOfAPartOfThePlanFoundIsOfTheNodeThatItMetUntilOthersMetItAgain) {
+  for (const bool again : {false, true}) {
+    GroupFleet made(3, 4);
+    for (const int node : {0, 1}) {
+      const Record whole = made.record(node);
+      made.record(node).selection.stages = {kStage};
+      StageRecord left = made.stageAsMet(node);
+      left.name = kSelectionStage;
+      left.scope = Scope::kNode;
+      skipsOptional(left);
+      made.record(node).stages.insert(made.record(node).stages.begin(), left);
+      made.record(node).started += 3600;
+      made.record(node).finished += 3600;
+      made.stage(node).group["id"] = "part";
+      made.reportsPair(node, "3");
+      made.add(made.record(node), fmt::format("part/n{}", node));
+      made.record(node) = whole;
+    }
+    for (int node = 0; again && node < 4; ++node) {
+      Record later = made.record(node);
+      later.stages.back().group["id"] = "again";
+      later.started += 7200;
+      later.finished += 7200;
+      made.add(later, fmt::format("again/n{}", node));
+    }
+    const Fleet fleet = made.assess(true);
+    EXPECT_EQ(nodeOf(fleet, "n3").state, again ? NodeState::kAccepted : NodeState::kRejected)
+        << nodeOf(fleet, "n3").reason;
+    EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted) << nodeOf(fleet, "n2").reason;
+  }
+}
+
 /// Others met there later, but not with it.
 TEST(Blame, WhoSaysThatItWasInALaterRunOfOthersIsStillAskedForTheRunBefore) {
   GroupFleet made(3, 6);
