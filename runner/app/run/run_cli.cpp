@@ -125,10 +125,11 @@ Result<RunOptions> runOptionsFrom(RunArguments a) {
   if (a.run.nodes > 1 && a.run.scenario.empty())
     return Error{ErrorCode::kUsage, "--nodes applies to simulated nodes; add --simulate SCENARIO", ""};
   if (!a.run.nodeName.empty() && !isPlainName(a.run.nodeName))
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--node-name \"{}\": expected letters, digits, '-', '_' and '.'",
-                             printable(a.run.nodeName, 80)),
-                 ""};
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("--node-name \"{}\": expected letters, digits, '-', '_' and '.', at most 64 long",
+                    printable(a.run.nodeName, 80)),
+        ""};
   if (!a.nodeNames.empty()) {
     MUSTER_TRY(a.run.nodeNames, expandHostList(a.nodeNames).context("--node-names"));
   }
