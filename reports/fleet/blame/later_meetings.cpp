@@ -37,18 +37,19 @@ LaterMeetings::Span LaterMeetings::endOf(const std::string& run, const std::stri
   return {firsts[(firsts.size() - 1) / 2], lasts[lasts.size() / 2]};
 }
 
-bool LaterMeetings::wasMetAfter(const std::string& node, double time) const {
+bool LaterMeetings::wasMetAfter(const std::string& node, double time, const std::string& before) const {
   const auto runs = runsOfNodes_.find(node);
   return runs != runsOfNodes_.end() &&
          std::any_of(runs->second.begin(), runs->second.end(), [&](const std::string& run) {
-           return roster_.knows(run, node) && endOf(run, node).last > time;
+           return run != before && runs_.hasMet(run, node) && roster_.knows(run, node) &&
+                  endOf(run, node).last > time;
          });
 }
 
 bool LaterMeetings::hasOne(const std::string& node, const StageOfRun& before,
                            const Roster::Meeting& meeting) const {
   const double time = endOf(before.first, node).first;
-  if (wasMetAfter(node, time)) return true;
+  if (wasMetAfter(node, time, before.first)) return true;
   const std::vector<const NodeSummary*>& records = counting_.at(node);
   return std::any_of(records.begin(), records.end(), [&](const NodeSummary* record) {
     std::set<std::string> others;
@@ -59,7 +60,8 @@ bool LaterMeetings::hasOne(const std::string& node, const StageOfRun& before,
            std::all_of(others.begin(), others.end(), [&](const std::string& other) {
              const auto runs = runsOfNodes_.find(other);
              return meeting.named.contains(other) && runs != runsOfNodes_.end() &&
-                    !runs->second.contains(before.first) && wasMetAfter(other, record->finished);
+                    !runs->second.contains(before.first) &&
+                    wasMetAfter(other, record->finished, before.first);
            });
   });
 }

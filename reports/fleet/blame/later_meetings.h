@@ -26,8 +26,9 @@ class LaterMeetings {
   /// where those whom it met were in that run, too, and have met others since.
   [[nodiscard]] bool hasOne(const std::string& node, const StageOfRun& before,
                             const Roster::Meeting& meeting) const;
-  /// Whether it was in a run that ended after that time, of which others tell, and in which they name it.
-  [[nodiscard]] bool wasMetAfter(const std::string& node, double time) const;
+  /// Whether it met others in another run than `before`, that ended after that time, as others tell who name
+  /// it.
+  [[nodiscard]] bool wasMetAfter(const std::string& node, double time, const std::string& before) const;
 
  private:
   struct Span {

@@ -117,8 +117,32 @@ bool isKnown(const End& end, const std::vector<size_t>& links, const std::vector
   return own > 1 || (own == 1 && others.size() > 1);
 }
 
-/// The finding about the end; the worst of its links speaks for it.
-Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vector<Suspect>& suspects) {
+/// Failed links between nodes.
+struct NodeLinks {
+  size_t count = 0;
+  bool onMostNodes = false;  ///< more than half of the nodes report one
+};
+
+NodeLinks nodeLinksOf(const std::vector<Suspect>& suspects, const FleetNodes& nodes) {
+  NodeLinks links;
+  std::set<std::string> reporters;
+  for (const Suspect& suspect : suspects) {
+    if (const std::optional<Ends> ends = endsOf(suspect);
+        !suspect.failed || !ends || !ends->first.device.empty())
+      continue;
+    ++links.count;
+    reporters.insert(suspect.reporters.begin(), suspect.reporters.end());
+  }
+  const auto measured =
+      std::count_if(nodes.begin(), nodes.end(), [](const FleetNode& node) { return !node.records.empty(); });
+  links.onMostNodes = 2 * reporters.size() > static_cast<size_t>(measured);
+  return links;
+}
+
+/// The finding about the end; the worst of its links speaks for it. Where links fail on most nodes, it is at
+/// fault only if most of them are its own.
+Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vector<Suspect>& suspects,
+              const NodeLinks& all) {
   Suspect suspect = suspects[links.front()];
   suspect.kind = end.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
   suspect.node = end.node;
@@ -126,7 +150,8 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
   suspect.evidence = {fmt::format(
       "{} links of {} are slow or failed; {}", links.size(), end.device.empty() ? end.node : end.device,
       suspects[links.front()].evidence.empty() ? "" : suspects[links.front()].evidence.front())};
-  suspect.ofPair = isKnown(end, links, suspects) &&
+  const bool oneOfMany = end.device.empty() && all.onMostNodes && 2 * links.size() <= all.count;
+  suspect.ofPair = isKnown(end, links, suspects) && !oneOfMany &&
                    std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
   suspect.endOfLinks = end.device.empty() && !suspect.ofPair;
   for (const size_t i : links) {
@@ -181,6 +206,7 @@ std::set<std::string> confirmedEnds(const Suspect& links) {
 std::vector<Suspect> foldLinks(std::vector<Suspect> suspects, const FleetRecords& records,
                                const FleetNodes& nodes) {
   nameTheMissing(suspects, nodes);
+  const NodeLinks all = nodeLinksOf(suspects, nodes);
   LinkTable table(suspects);
   std::vector<bool> folded(suspects.size(), false);
   std::vector<Suspect> found;
@@ -188,7 +214,7 @@ std::vector<Suspect> foldLinks(std::vector<Suspect> suspects, const FleetRecords
     const End& end = *common;
     const std::vector<size_t> links = table.take(end);
     for (const size_t i : links) folded[i] = true;
-    Suspect suspect = ofEnd(end, links, suspects);
+    Suspect suspect = ofEnd(end, links, suspects, all);
     if (!end.device.empty()) suspect.serial = serialOfEnd(end, records, nodes);
     found.push_back(std::move(suspect));
   }

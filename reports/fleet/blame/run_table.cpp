@@ -178,8 +178,9 @@ std::string RunTable::namedBy(const NodeSummary& record, const StageSummary& sta
                                [&](const NodeAround& around) { return around.number == number; });
   if (at == stage.around.end()) return "";
   const std::string& node = records_.names->texts[at->node];
-  const bool excused = excused_.contains({{runOf(record), stage.name}, node}) ||
-                       later_->wasMetAfter(node, record.finished);  // a part of a plan has no meetings
+  const bool excused =
+      excused_.contains({{runOf(record), stage.name}, node}) ||
+      later_->wasMetAfter(node, record.finished, runOf(record));  // a part of a plan has no meetings
   return excused ? "" : node;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -29,7 +28,9 @@ class Runs {
     for (const NodeSummary& record : records.nodes) {
       if (const uint32_t run = of(record); run != kNone) {
         nodes_[record.fleetId][run].insert(record.nodeRank);
-        counts_[run].insert(record.nodeCount);
+        ++counts_[run][record.nodeCount];
+        for (const StageSummary& stage : record.stages)
+          for (const NodeAround& around : stage.around) met_[run][around.number].insert(around.node);
       }
     }
   }
@@ -70,14 +71,33 @@ class Runs {
     first_[from] = into;
     members_[into].merge(members_[from]);
   }
+  /// By most of its records.
+  [[nodiscard]] bool hadNodes(uint32_t run, int count) const {
+    size_t all = 0, own = 0;
+    for (const auto& [nodes, records] : counts_.at(run)) {
+      all += records;
+      own += nodes == count ? records : 0;
+    }
+    return 2 * own >= all;
+  }
+  /// Whether those who met took down other names for the number of the record, and not its own.
+  [[nodiscard]] bool isOfAnother(uint32_t run, const NodeSummary& record) const {
+    const auto numbers = met_.find(run);
+    if (numbers == met_.end()) return false;
+    const auto names = numbers->second.find(record.nodeRank);
+    return names != numbers->second.end() &&
+           std::none_of(names->second.begin(), names->second.end(),
+                        [&](uint32_t name) { return records_.names->texts[name] == record.node; });
+  }
   [[nodiscard]] uint32_t likely(const NodeSummary& record) const {
     const auto at = nodes_.find(record.fleetId);
     if (record.nodeCount <= 1 || at == nodes_.end()) return kNone;
     std::vector<uint32_t> runs;
     for (const auto& [run, nodes] : at->second) runs.push_back(run);
-    const auto hasCount = [&](uint32_t run) { return counts_.at(run).contains(record.nodeCount); };
-    if (std::any_of(runs.begin(), runs.end(), hasCount)) std::erase_if(runs, std::not_fn(hasCount));
-    std::erase_if(runs, [&](uint32_t run) { return at->second.at(run).contains(record.nodeRank); });
+    std::erase_if(runs, [&](uint32_t run) {
+      return !hadNodes(run, record.nodeCount) || at->second.at(run).contains(record.nodeRank) ||
+             isOfAnother(run, record);
+    });
     return runs.size() == 1 ? runs.front() : kNone;
   }
 
@@ -85,7 +105,8 @@ class Runs {
   std::map<uint32_t, uint32_t> first_;  ///< of groups, by their number in FleetNames::texts
   std::map<uint32_t, std::set<std::pair<std::string, int>>> members_;  ///< nodes of a run, with their numbers
   std::map<std::string, std::map<uint32_t, std::set<int>>> nodes_;     ///< their numbers by fleet id and run
-  std::map<uint32_t, std::set<int>> counts_;  ///< how many nodes a run had, as its nodes say
+  std::map<uint32_t, std::map<int, size_t>> counts_;  ///< how many nodes a run had, as so many records say
+  std::map<uint32_t, std::map<int, std::set<uint32_t>>> met_;  ///< by run and number, the names taken down
 };
 
 }  // namespace

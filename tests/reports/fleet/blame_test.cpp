@@ -783,8 +783,14 @@ TEST(Blame, ARankThatIsClaimedTwiceIsAnErrorWithinOneRunOnly) {
        0},
       {"a first attempt in which it met nobody",
        [](GroupFleet& made) { made.didNotBegin(3, "2 of 3 nodes did not arrive: node 1, node 2"); }, 0},
+      {"two that met nobody, each of which others met in another run",
+       [](GroupFleet& made) {
+         for (const int node : {0, 3}) made.didNotBegin(node, "2 of 3 nodes did not arrive: node 1, node 2");
+       },
+       0},
       {"two that met nobody, perhaps in one attempt",
        [](GroupFleet& made) {
+         for (const int node : {1, 2, 4, 5}) made.stage(node).group.erase("around");
          for (const int node : {0, 3}) made.didNotBegin(node, "2 of 3 nodes did not arrive: node 1, node 2");
        },
        1}};
@@ -1171,6 +1177,12 @@ TEST(Blame, WhoLeavesARunIsNamedByThoseWhoMetIt) {
       {"a group of its own",
        [](GroupFleet& made, int node, const Record&) { made.stage(node).group["id"] = "own"; }},
       {"a skip", [](GroupFleet& made, int node, const Record&) { skipsOptional(made.stage(node)); }},
+      {"a job without that stage",
+       [](GroupFleet& made, int node, const Record&) {
+         testing::leaveElsewhere(made.record(node), kStage);
+         made.stage(node).group = Json();
+         made.stage(node).ranks.clear();
+       }},
       {"a skip alone",
        [](GroupFleet& made, int node, const Record&) {
          made.alone(node);
@@ -1194,6 +1206,7 @@ TEST(Blame, WhoLeavesARunIsNamedByThoseWhoMetIt) {
             made.stage(node).group["id"] = "later";
           }
           made.met(members);
+          for (const int node : members) made.record(node).finished += node % 3;
           if (fails) made.reportsPair(0, std::to_string(leaver));
           made.record(companion) = earlier.back();
           for (const int node : members)

@@ -157,7 +157,7 @@ class LyingFleet {
     record.nodeRank = number;
     record.nodeCount = sizeOf(run);
     record.started += 36000.0 * index;
-    record.finished += 36000.0 * index;
+    record.finished += 36000.0 * index + below(100);
     if (!fleetId_.empty()) record.launcher["fleet_id"] = fleetId_;
     record.stages.resize(2);
     record.stages.push_back(stageOf(run, number));
@@ -224,7 +224,7 @@ class LyingFleet {
     const auto around = [&]() -> Json* {
       return stage.group.is_object() && stage.group.contains("around") ? &stage.group["around"] : nullptr;
     };
-    switch (below(13)) {
+    switch (below(14)) {
       case 0:
         record.nodeRank = any;
         return fmt::format("it was node {}", any);
@@ -283,6 +283,11 @@ class LyingFleet {
         stage.ranks.front().rank = any;
         for (Verdict& verdict : stage.verdicts) verdict.rank = any;
         return fmt::format("rank {}", any);
+      case 12:
+        testing::leaveElsewhere(record, kStage);
+        stage.group = Json();
+        stage.ranks.clear();
+        return "left to another job";
       default:
         report(record, any);
         return fmt::format("a slow link to {}", any);
