@@ -19,7 +19,7 @@ LaterMeetings::LaterMeetings(const RunTable& runs, const Roster& roster, const F
     span.last = std::max(span.last, record.finished);
     runsOfNodes_[record.node].insert(run);
     if (!entry.repeated && record.acceptance == Acceptance::kAccepted)
-      counting_[record.node].push_back(&record);
+      accepted_[record.node].push_back(&record);
   }
 }
 
@@ -50,7 +50,7 @@ bool LaterMeetings::hasOne(const std::string& node, const StageOfRun& before,
                            const Roster::Meeting& meeting) const {
   const double time = endOf(before.first, node).first;
   if (wasMetAfter(node, time, before.first)) return true;
-  const std::vector<const NodeSummary*>& records = counting_.at(node);
+  const std::vector<const NodeSummary*>& records = accepted_.at(node);
   return std::any_of(records.begin(), records.end(), [&](const NodeSummary* record) {
     std::set<std::string> others;
     for (const StageSummary& stage : record->stages)

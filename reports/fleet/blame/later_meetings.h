@@ -21,7 +21,7 @@ class LaterMeetings {
   LaterMeetings(const RunTable& runs, const Roster& roster, const FleetNames& names);
 
   /// Whether one of its records that count is accepted.
-  [[nodiscard]] bool isAccepted(const std::string& node) const { return counting_.contains(node); }
+  [[nodiscard]] bool isAccepted(const std::string& node) const { return accepted_.contains(node); }
   /// Whether it met others after that stage, in which they met it: by the records of others, or by its own
   /// where those whom it met were in that run, too, and have met others since.
   [[nodiscard]] bool hasOne(const std::string& node, const StageOfRun& before,
@@ -43,7 +43,7 @@ class LaterMeetings {
   const FleetNames& names_;
   std::map<std::string, std::map<std::string, Span>> ends_;  ///< by run and node, of its records
   std::map<std::string, std::set<std::string>> runsOfNodes_;
-  std::map<std::string, std::vector<const NodeSummary*>> counting_;  ///< by node, the accepted ones
+  std::map<std::string, std::vector<const NodeSummary*>> accepted_;  ///< by node, of those that count
 };
 
 }  // namespace muster::fleet

@@ -257,6 +257,7 @@ void RunTable::add(const NodeSummary& record) {
   recorded_.insert(record.node);
   const std::string run = runOf(record);
   const bool told = !runs_.at(indexOf(record)).empty();
+  const bool impostor = isImpostor(record);
   for (const StageSummary& stage : record.stages) {
     if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere) continue;
     Group& group = groups_[groupOf(stage, record)];
@@ -282,8 +283,8 @@ void RunTable::add(const NodeSummary& record) {
     }
     if (isOfOneNode(stage, record)) continue;
     if (stage.groupNodes > 1) met_.emplace(run, record.node);
+    if (impostor) continue;
     // Of a group that is larger than the run nobody was.
-    if (isImpostor(record)) continue;
     if (stage.state != StageState::kSkipped)
       members_[{run, stage.name}][record.node] = std::max(record.nodeCount, stage.groupNodes);
     numbers_[run][record.nodeRank].insert(record.node);
@@ -387,11 +388,16 @@ void RunTable::settle(std::vector<Clash> clashes) {
       if (who.size() > 1) std::erase_if(who, claimsSeveral);
 }
 
+std::set<std::string> RunTable::clashingAlone() const {
+  std::set<std::string> nodes;
+  for (const Clash& clash : clashes_)
+    if (clash.nodes.size() == 1) nodes.insert(*clash.nodes.begin());
+  return nodes;
+}
+
 void RunTable::findDeserters() {
   later_ = std::make_unique<LaterMeetings>(*this, roster_, *records_.names);
-  std::set<std::string> named;
-  for (const Clash& clash : clashes_)
-    if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
+  std::set<std::string> named = clashingAlone();
   const auto isAbsent = [&](const std::string& node, const StageOfRun& stage,
                             const Roster::Meeting& meeting) {
     if (!later_->isAccepted(node) || membersOf(stage).contains(node)) return false;
@@ -451,9 +457,7 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
         alone[stage.name].insert(record.node);
     }
   }
-  std::set<std::string> named;
-  for (const Clash& clash : clashes_)
-    if (clash.nodes.size() == 1) named.insert(*clash.nodes.begin());
+  std::set<std::string> named = clashingAlone();
   for (const auto& [group, voices] : entered) {
     const auto& [run, stage] = group;
     std::set<std::string> known = inRun[run];

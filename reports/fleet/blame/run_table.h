@@ -107,6 +107,8 @@ class RunTable {
   [[nodiscard]] bool isImpostor(const NodeSummary& record) const;
   /// Who met whom, as all records of a run say. Who says that it was another one is incomplete.
   void callRoll(const FleetNodes& nodes);
+  /// Nodes of which a clash says that they alone are not what they say.
+  [[nodiscard]] std::set<std::string> clashingAlone() const;
   /// Accepted nodes that others met in a stage, and whose records do not tell of it: they would escape what
   /// was found there.
   void findDeserters();

@@ -34,6 +34,7 @@ using testing::nodeOf;
 using testing::nodeRecord;
 using ::testing::Not;
 using testing::settle;
+using testing::skipOptional;
 
 constexpr const char* kStage = "all-reduce";
 
@@ -197,11 +198,8 @@ class GroupFleet {
 
   /// A verdict of a test of pairs in the record of `node`, about its link to another node.
   void reportsPair(int node, const std::string& peer) {
-    reports(node, "", "");
-    Verdict& verdict = stage(node).verdicts.back();
-    verdict.metric = "rdma.line_rate_share";
-    verdict.labels = {{"path", "pair"}, {"peer", peer}, {"port", "mlx5_0/1"}};
-    verdict.detail = "gpu0: 60%, required at least 90%";
+    stage(node).verdicts.push_back(testing::slowLink(stage(node).verdicts.front(), peer));
+    end(node, Acceptance::kRejected, 1);
   }
 
   void end(int node, Acceptance acceptance, int exit) {
@@ -312,41 +310,9 @@ class GroupFleet {
  private:
   /// `first`: of the fleet's nodes, the one that was node 0 of this one's run.
   [[nodiscard]] StageRecord groupStage(int node, int first = 0) const {
-    StageRecord stage;
-    stage.name = kStage;
-    stage.plugin = "collective";
-    stage.test = "sweep";
-    stage.scope = Scope::kCluster;
-    stage.state = StageState::kRan;
-    stage.cases.push_back({kStage, Json::object()});
-    stage.group = {{"world_size", group_ * ranks_},
-                   {"first_rank", node * ranks_},
-                   {"nodes", group_},
-                   {"id", "first"},
-                   {"culprit", ""}};
-    for (int number = 0; number < group_; ++number)
-      if (const int away = std::abs(number - node); std::min(away, group_ - away) <= 4)
-        stage.group["around"].push_back({{"node_rank", number},
-                                         {"node", nameOf(first + number)},
-                                         {"first_rank", number * ranks_},
-                                         {"ranks", ranks_}});
-    stage.evidence = {{"expectations", Json::array()}};
-    for (int i = 0; i < ranks_; ++i) {
-      RankRecord rank;
-      rank.rank = node * ranks_ + i;
-      rank.device = fmt::format("gpu{}", i);
-      rank.state = RankOutcome::kOk;
-      stage.ranks.push_back(rank);
-      Verdict verdict;
-      verdict.outcome = Outcome::kPass;
-      verdict.stage = kStage;
-      verdict.caseId = kStage;
-      verdict.rank = rank.rank;
-      verdict.device = rank.device;
-      verdict.observed = verdict.limit = verdict.margin = std::nan("");
-      stage.verdicts.push_back(verdict);
-    }
-    return stage;
+    std::vector<std::string> names;
+    for (int number = 0; number < group_; ++number) names.push_back(nameOf(first + number));
+    return testing::metStage(kStage, names, node, ranks_, "first");
   }
 
   std::mt19937 random_;
@@ -969,21 +935,6 @@ TEST(Blame, AGroupThatOneRecordInventsReachesNoRunThatLacksNobody) {
   }
 }
 
-/// A stage that the plan lets a node skip, without a result.
-void skipsOptional(StageRecord& stage) {
-  stage.required = false;
-  stage.state = StageState::kSkipped;
-  stage.reason = "not needed";
-  stage.group = Json();
-  stage.ranks.clear();
-  stage.measurements.clear();
-  Verdict skipped;
-  skipped.outcome = Outcome::kSkipped;
-  skipped.required = false;
-  skipped.detail = "not needed";
-  stage.verdicts = {skipped};
-}
-
 /// Who tells of the group otherwise than the others is in it all the same.
 TEST(Blame, WhoTellsOfAStageOrItsGroupOtherwiseEscapesNothing) {
   struct Lie {
@@ -1008,21 +959,21 @@ TEST(Blame, WhoTellsOfAStageOrItsGroupOtherwiseEscapesNothing) {
          stage.group.erase("id");
        }},
       {"no group", [](Record&, StageRecord& stage) { stage.group.erase("id"); }},
-      {"no part in it", [](Record&, StageRecord& stage) { skipsOptional(stage); }},
+      {"no part in it", [](Record&, StageRecord& stage) { skipOptional(stage); }},
       {"no part in it, and a run of its own",
        [](Record& record, StageRecord& stage) {
-         skipsOptional(stage);
+         skipOptional(stage);
          record.nodeCount = 1;
          record.nodeRank = 0;
        }},
       {"no part in it, and a larger run",
        [](Record& record, StageRecord& stage) {
-         skipsOptional(stage);
+         skipOptional(stage);
          record.nodeCount = 7;
        }},
       {"no part in it, and another's number",
        [](Record& record, StageRecord& stage) {
-         skipsOptional(stage);
+         skipOptional(stage);
          record.nodeRank = 0;
        }},
   };
@@ -1065,7 +1016,7 @@ TEST(Blame, WhoLeavesTheRunForAnotherOneEscapesNothing) {
       if (withStranger)
         made.stage(5).group["id"] = "second";
       else
-        skipsOptional(made.stage(5));
+        skipOptional(made.stage(5));
       settle(made.record(5));
       if (withStranger) {
         Record stranger = made.record(5);
@@ -1092,7 +1043,7 @@ TEST(Blame, WhoDidNotArriveAndRanAloneIsInQuestion) {
         StageRecord& stage = made.stage(node);
         stage.required = false;
         if (node == absent) {
-          skipsOptional(stage);
+          skipOptional(stage);
           stage.state = StageState::kRan;
           made.record(node).nodeCount = 1;
           made.record(node).nodeRank = 0;
@@ -1126,7 +1077,7 @@ TEST(Blame, WhoReplacedAMemberOfAFailedRunIsNotInQuestion) {
   settle(former);
   made.add(former);
   made.calls(5, "former");
-  skipsOptional(made.stage(5));
+  skipOptional(made.stage(5));
   made.record(5).nodeCount = 1;
   made.record(5).nodeRank = 0;
   settle(made.record(5));
@@ -1176,7 +1127,7 @@ TEST(Blame, WhoLeavesARunIsNamedByThoseWhoMetIt) {
       {"a run alone", [](GroupFleet& made, int node, const Record&) { made.alone(node); }},
       {"a group of its own",
        [](GroupFleet& made, int node, const Record&) { made.stage(node).group["id"] = "own"; }},
-      {"a skip", [](GroupFleet& made, int node, const Record&) { skipsOptional(made.stage(node)); }},
+      {"a skip", [](GroupFleet& made, int node, const Record&) { skipOptional(made.stage(node)); }},
       {"a job without that stage",
        [](GroupFleet& made, int node, const Record&) {
          testing::leaveElsewhere(made.record(node), kStage);
@@ -1186,7 +1137,7 @@ TEST(Blame, WhoLeavesARunIsNamedByThoseWhoMetIt) {
       {"a skip alone",
        [](GroupFleet& made, int node, const Record&) {
          made.alone(node);
-         skipsOptional(made.stage(node));
+         skipOptional(made.stage(node));
        }},
   };
   for (const int nodes : {2, 3, 6, 12})
@@ -1431,7 +1382,7 @@ TEST(Blame, WhatARunOfAPartOfThePlanFoundIsOfTheNodeThatItMetUntilOthersMetItAga
       StageRecord left = made.stageAsMet(node);
       left.name = kSelectionStage;
       left.scope = Scope::kNode;
-      skipsOptional(left);
+      skipOptional(left);
       made.record(node).stages.insert(made.record(node).stages.begin(), left);
       made.record(node).started += 3600;
       made.record(node).finished += 3600;
@@ -1525,7 +1476,7 @@ TEST(Blame, WhoAloneWasInAnOptionalStageSpeaksForNobodyElse) {
         GroupFleet made(3, 5);
         for (int node = 0; node < 5; ++node)
           if (node != only) {
-            skipsOptional(made.stage(node));
+            skipOptional(made.stage(node));
             settle(made.record(node));
           }
         made.stage(only).group["id"] = "first";

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -126,6 +128,69 @@ void joinGroup(StageRecord& stage, int node, int nodes) {
   move(stage.ranks);
   move(stage.verdicts);
   move(stage.measurements);
+}
+
+StageRecord metStage(const std::string& name, const std::vector<std::string>& nodes, int number, int ranks,
+                     const std::string& id) {
+  const auto count = static_cast<int>(nodes.size());
+  StageRecord stage;
+  stage.name = name;
+  stage.plugin = "collective";
+  stage.test = "sweep";
+  stage.scope = Scope::kCluster;
+  stage.state = StageState::kRan;
+  stage.cases.push_back({name, Json::object()});
+  stage.group = {{"world_size", count * ranks},
+                 {"first_rank", number * ranks},
+                 {"nodes", count},
+                 {"id", id},
+                 {"culprit", ""}};
+  for (int other = 0; other < count; ++other)
+    if (const int away = std::abs(other - number); std::min(away, count - away) <= 4)
+      stage.group["around"].push_back({{"node_rank", other},
+                                       {"node", nodes[static_cast<size_t>(other)]},
+                                       {"first_rank", other * ranks},
+                                       {"ranks", ranks}});
+  stage.evidence = {{"expectations", Json::array()}};
+  for (int i = 0; i < ranks; ++i) {
+    RankRecord rank;
+    rank.rank = number * ranks + i;
+    rank.device = fmt::format("gpu{}", i);
+    rank.state = RankOutcome::kOk;
+    stage.ranks.push_back(rank);
+    Verdict verdict;
+    verdict.outcome = Outcome::kPass;
+    verdict.stage = verdict.caseId = name;
+    verdict.rank = rank.rank;
+    verdict.device = rank.device;
+    verdict.observed = verdict.limit = verdict.margin = std::nan("");
+    stage.verdicts.push_back(verdict);
+  }
+  return stage;
+}
+
+void skipOptional(StageRecord& stage) {
+  stage.required = false;
+  stage.state = StageState::kSkipped;
+  stage.reason = "not needed";
+  stage.group = Json();
+  stage.ranks.clear();
+  stage.measurements.clear();
+  Verdict skipped;
+  skipped.outcome = Outcome::kSkipped;
+  skipped.required = false;
+  skipped.detail = "not needed";
+  stage.verdicts = {skipped};
+}
+
+Verdict slowLink(Verdict passed, const std::string& peer) {
+  passed.outcome = Outcome::kFail;
+  passed.metric = "rdma.line_rate_share";
+  passed.labels = {{"path", "pair"}, {"peer", peer}, {"port", "mlx5_0/1"}};
+  passed.observed = 1;
+  passed.limit = 0;
+  passed.detail = "gpu0: 60%, required at least 90%";
+  return passed;
 }
 
 void leaveElsewhere(Record& record, const std::string& name) {

@@ -25,6 +25,14 @@ void keepEvidence(StageRecord& stage);
 void measureInventory(Record& record);
 /// Makes a stage of eight ranks that of node number `node` of a group of `nodes`.
 void joinGroup(StageRecord& stage, int node, int nodes);
+/// A stage of scope cluster that passed, in the record of number `number` of the nodes that met in it, with
+/// so many GPUs each.
+StageRecord metStage(const std::string& name, const std::vector<std::string>& nodes, int number, int ranks,
+                     const std::string& id);
+/// Makes it one that the plan lets a node skip, without a result.
+void skipOptional(StageRecord& stage);
+/// `passed`, as a test of pairs has it about a slow link to the node with the number `peer`.
+Verdict slowLink(Verdict passed, const std::string& peer);
 /// Makes what `stage` came to "left to another job", as `--scope` does.
 void leaveElsewhere(Record& record, const std::string& stage);
 

@@ -167,51 +167,16 @@ class LyingFleet {
   }
 
   [[nodiscard]] static StageRecord stageOf(const MadeRun& run, int number) {
-    StageRecord stage;
-    stage.name = kStage;
-    stage.plugin = "ring";
-    stage.test = "ring";
-    stage.scope = Scope::kCluster;
-    stage.state = StageState::kRan;
-    stage.cases.push_back({kStage, Json::object()});
-    const int size = sizeOf(run);
-    stage.group = {{"world_size", size}, {"first_rank", number}, {"nodes", size}, {"id", run.id}};
-    for (int other = 0; other < size; ++other)
-      if (const int away = std::abs(other - number); std::min(away, size - away) <= 4)
-        stage.group["around"].push_back({{"node_rank", other},
-                                         {"node", nameOf(run.members[static_cast<size_t>(other)])},
-                                         {"first_rank", other},
-                                         {"ranks", 1}});
-    stage.group["culprit"] = "";
-    stage.evidence = {{"expectations", Json::array()}};
-    RankRecord rank;
-    rank.rank = number;
-    rank.device = "gpu0";
-    rank.state = RankOutcome::kOk;
-    stage.ranks.push_back(rank);
-    Verdict verdict;
-    verdict.outcome = Outcome::kPass;
-    verdict.stage = kStage;
-    verdict.caseId = kStage;
-    verdict.rank = number;
-    verdict.device = "gpu0";
-    verdict.observed = verdict.limit = verdict.margin = std::nan("");
-    stage.verdicts.push_back(verdict);
-    return stage;
+    std::vector<std::string> names;
+    for (const int node : run.members) names.push_back(nameOf(node));
+    return testing::metStage(kStage, names, number, 1, run.id);
   }
 
   /// That the link to another node is slow.
   static void report(Record& record, int other) {
     StageRecord& stage = record.stages.back();
     if (stage.verdicts.empty()) return;
-    Verdict verdict = stage.verdicts.front();
-    verdict.outcome = Outcome::kFail;
-    verdict.metric = "rdma.line_rate_share";
-    verdict.labels = {{"path", "pair"}, {"peer", std::to_string(other)}, {"port", "mlx5_0/1"}};
-    verdict.observed = 1;
-    verdict.limit = 0;
-    verdict.detail = "gpu0: 60%, required at least 90%";
-    stage.verdicts.push_back(verdict);
+    stage.verdicts.push_back(testing::slowLink(stage.verdicts.front(), std::to_string(other)));
     settle(record);
     record.acceptance = Acceptance::kRejected;
     record.exitCode = 1;
@@ -257,17 +222,7 @@ class LyingFleet {
         return fmt::format("{} hours later", shift / 3600);
       }
       case 8:
-        stage.required = false;
-        stage.state = StageState::kSkipped;
-        stage.reason = "not needed";
-        stage.group = Json();
-        stage.cases.clear();
-        stage.ranks.clear();
-        stage.verdicts.resize(1);
-        stage.verdicts.front().outcome = Outcome::kSkipped;
-        stage.verdicts.front().required = false;
-        stage.verdicts.front().caseId = stage.verdicts.front().device = "";
-        stage.verdicts.front().rank = -1;
+        testing::skipOptional(stage);
         return "skipped";
       case 9:
         record.nodeCount = 1;
