@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits the pairs of each rail into those of the component and the others.
+// Splits the pairs of each rail into those of the component and the others, or the rails themselves.
 #include "plugins/ring/culprit_figures.h"
 
 #include <algorithm>
@@ -11,8 +11,9 @@
 namespace muster::ring {
 namespace {
 
-/// Whether a fault of the component slows this pair. A link needs both of its nodes.
-bool isOf(const Culprit& culprit, const Topology& topology, const Pair& pair) {
+/// Whether a fault of the component slows what was measured of a pair. A link needs both of its nodes.
+bool isOf(const Culprit& culprit, const Topology& topology, const PairFigures& figures) {
+  const Pair& pair = figures.pair;
   const auto has = [&](int node) {
     return std::find(culprit.nodes.begin(), culprit.nodes.end(), node) != culprit.nodes.end();
   };
@@ -22,6 +23,8 @@ bool isOf(const Culprit& culprit, const Topology& topology, const Pair& pair) {
              (topology.leaf(pair.a) == culprit.leaf || topology.leaf(pair.b) == culprit.leaf);
     case Culprit::Kind::kLink:
       return has(pair.a) && has(pair.b);
+    case Culprit::Kind::kRail:
+      return figures.rail == culprit.rail;
     default:
       return has(pair.a) || has(pair.b);
   }
@@ -39,8 +42,9 @@ std::optional<CulpritFigures> figuresOf(const Culprit& culprit, const Topology& 
   const bool isLatency = culprit.quantity == Quantity::kLatency;
   std::map<std::string, Sides> rails;
   for (const PairFigures& f : figures) {
-    Sides& sides = rails[f.rail];
-    auto& side = isOf(culprit, topology, f.pair) ? sides.own : sides.others;
+    if (culprit.kind == Culprit::Kind::kRail && f.rail == "all") continue;
+    Sides& sides = rails[culprit.kind == Culprit::Kind::kRail ? "" : f.rail];
+    auto& side = isOf(culprit, topology, f) ? sides.own : sides.others;
     side.push_back(isLatency ? f.latency : std::min(f.forward, f.backward));
   }
   std::optional<CulpritFigures> worst;

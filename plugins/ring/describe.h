@@ -60,7 +60,7 @@ inline constexpr const char* kRingTest = R"json({
     {"name": "culprits", "unit": "count", "direction": "lower", "labels": ["culprit", "kind"], "finding_labels": ["culprit", "kind"],
      "summary": "faulty components: rank 0 of the group reports all, every other rank those on its own node and rail",
      "standing": {"max": 0, "source": "median and MAD over the pairs of this run, see plugins/README.md",
-                  "remedy": "link: reseat or replace the cable, look at both ports' error counters; node: its NIC, PCIe width and BIOS; node-rail: that NIC and its cable; leaf-uplink: the switch's uplinks; unattributable: run again with more nodes"}},
+                  "remedy": "link: reseat or replace the cable, look at both ports' error counters; node: its NIC, PCIe width and BIOS; node-rail: that NIC and its cable; rail: its switch, and what its NICs have in common; leaf-uplink: the switch's uplinks; unattributable: run again with more nodes"}},
     {"name": "undecided", "unit": "count", "direction": "lower", "labels": ["culprit", "kind"], "finding_labels": ["culprit", "kind"],
      "summary": "slow components without a confirmed fault: not persistent, possibly caused by other processes, or confidence below 0.9; reported like culprits",
      "standing": {"max": 0, "severity": "error", "source": "measurements at later times, and how long ranks waited for a CPU, see plugins/README.md",

@@ -215,6 +215,8 @@ std::string culpritText(const Culprit& culprit, const Members& members, const To
       return fmt::format("node {}", names.front());
     case Culprit::Kind::kNodeRail:
       return fmt::format("node {}{}", names.front(), rail);
+    case Culprit::Kind::kRail:
+      return "rail " + culprit.rail;
     case Culprit::Kind::kLeafUplink:
       return fmt::format("uplink of {}", topology.names[static_cast<size_t>(culprit.leaf)]);
     case Culprit::Kind::kUnattributable:
@@ -247,7 +249,9 @@ bool concerns(const Culprit& culprit, const Members& members, const Topology& to
   if (rank == 0) return true;
   if (culprit.kind == Culprit::Kind::kLeafUplink)
     return topology.leaf(members.own) == culprit.leaf && members.ownRail == 0;
-  if (std::find(culprit.nodes.begin(), culprit.nodes.end(), members.own) == culprit.nodes.end()) return false;
+  const bool ofAll = culprit.kind == Culprit::Kind::kRail;
+  if (!ofAll && std::find(culprit.nodes.begin(), culprit.nodes.end(), members.own) == culprit.nodes.end())
+    return false;
   if (culprit.rail.empty()) return members.ownRail == 0;
   const std::string rails = "," + culprit.rail + ",";
   return rails.find(fmt::format(",{},", members.ownRail)) != std::string::npos;

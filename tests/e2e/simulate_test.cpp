@@ -482,6 +482,9 @@ TEST(Simulate, RejectsNoHealthyNodeBesideASlowOne) {
        {"affected", "rejected"}},
       {nic(1, 3) + nic(3, 3), {"affected", "rejected", "affected", "rejected", "affected"}},
       {nic(0, 3) + nic(2, 1), {"rejected", "accepted", "rejected", "accepted"}},
+      // Between most nodes it is the rail; the slower ones are open by the fleet's median as well.
+      {nic(0, 3) + nic(2, 3) + nic(4, 3), {"incomplete", "affected", "incomplete", "affected", "incomplete"}},
+      {nic(0, 3) + nic(1, 3) + nic(2, 3) + nic(3, 3), {"affected", "affected", "affected", "affected"}},
       {kHcas + nic(1), {"affected", "rejected", "affected", "accepted", "accepted", "accepted"}, true},
   };
   for (const Case& each : cases) {

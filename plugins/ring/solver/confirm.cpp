@@ -43,6 +43,8 @@ bool concerns(const Culprit& culprit, const Pair& pair, const Topology& topology
     case Culprit::Kind::kLeafUplink:
       return topology.crosses(pair) &&
              (topology.leaf(pair.a) == culprit.leaf || topology.leaf(pair.b) == culprit.leaf);
+    case Culprit::Kind::kRail:  // on all pairs alike
+      return false;
     case Culprit::Kind::kUnattributable:
       return std::count(culprit.nodes.begin(), culprit.nodes.end(), pair.a) > 0 &&
              (culprit.nodes.size() == 1 ||

@@ -12,6 +12,7 @@
 
 #include "plugins/ring/solver/confirm.h"
 #include "plugins/ring/solver/lane_analysis.h"
+#include "plugins/ring/solver/slow_rails.h"
 
 namespace muster::ring {
 namespace {
@@ -75,6 +76,7 @@ class Solver {
     nameDisturbed(found);
     if (tooMany()) nameWholeGroup();
     confirm();
+    nameSlowRails();
     return std::move(culprits_);
   }
 
@@ -229,10 +231,30 @@ class Solver {
     }
   }
 
+  void nameSlowRails() {
+    for (const SlowRail& rail : findSlowRails(log_)) {
+      Culprit culprit;
+      culprit.kind = Culprit::Kind::kRail;
+      culprit.rail = rail.rail;
+      culprit.loss = share(rail.loss);
+      culprit.confidence = kMostCertain;
+      culprit.evidence =
+          fmt::format("rail {} is {} below the others: {} of {} nodes are slow with all that they met",
+                      rail.rail, percent(culprit.loss), rail.nodes, log_.nodes());
+      if (rail.visits > 0)
+        culprit.evidence +=
+            fmt::format("; slow in {} of {} later measurements", rail.slowVisits, rail.visits);
+      if (rail.slowVisits < rail.visits) leaveOpen(culprit);
+      culprits_.push_back(std::move(culprit));
+    }
+  }
+
   void leaveOpen(Culprit& culprit) {
     if (culprit.kind == Culprit::Kind::kLeafUplink)
       for (int node = 0; node < log_.nodes(); ++node)
         if (log_.topology().leaf(node) == culprit.leaf) culprit.nodes.push_back(node);
+    if (culprit.kind == Culprit::Kind::kRail)
+      for (int node = 0; node < log_.nodes(); ++node) culprit.nodes.push_back(node);
     culprit.kind = Culprit::Kind::kUnattributable;
     culprit.leaf = -1;
     culprit.confidence = 0;
@@ -285,6 +307,8 @@ const char* culpritKindName(Culprit::Kind kind) {
       return "node";
     case Culprit::Kind::kNodeRail:
       return "node-rail";
+    case Culprit::Kind::kRail:
+      return "rail";
     case Culprit::Kind::kLeafUplink:
       return "leaf-uplink";
     case Culprit::Kind::kUnattributable:

@@ -32,12 +32,13 @@ std::vector<Round> nextVisit(const RoundLog& log);
 double visitTime(int visit, double whole);
 
 struct Culprit {
-  enum class Kind { kLink, kNode, kNodeRail, kLeafUplink, kUnattributable };
+  enum class Kind { kLink, kNode, kNodeRail, kRail, kLeafUplink, kUnattributable };
   Kind kind = Kind::kUnattributable;
   std::vector<int>
       nodes;  ///< link: two; node and (node, rail): one; unattributable: those that may be to blame
   int leaf = -1;
-  std::string rail;  ///< (node, rail), and a link that is slow on some rails only: "3" or "1,3"; else empty
+  std::string rail;  ///< rail, (node, rail), and a link that is slow on some rails only: "3" or "1,3"; else
+                     ///< empty
   Quantity quantity = Quantity::kBandwidth;
   double loss = 0;        ///< share of the speed that is gone (latency: of 1/latency)
   double confidence = 0;  ///< probability that it is right: neither noise nor a transient; unattributable: 0

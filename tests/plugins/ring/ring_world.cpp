@@ -186,6 +186,7 @@ class World {
       case Culprit::Kind::kLeafUplink:
         return topology_.crosses(pair) &&
                (topology_.leaf(pair.a) == fault.leaf || topology_.leaf(pair.b) == fault.leaf);
+      case Culprit::Kind::kRail:
       case Culprit::Kind::kUnattributable:
         break;
     }

@@ -76,6 +76,14 @@ SpeedOf slowLinks(std::vector<Pair> links, double factor = 0.7) {
   };
 }
 
+/// Each rail alone, and all together.
+std::vector<Lane> rails(int count) {
+  std::vector<Lane> lanes;
+  for (int rail = 0; rail < count; ++rail) lanes.push_back({Quantity::kBandwidth, std::to_string(rail)});
+  lanes.push_back({Quantity::kBandwidth, "all"});
+  return lanes;
+}
+
 std::vector<std::string> namesOf(const RoundLog& log) {
   std::vector<std::string> names;
   for (const Culprit& c : solve(log)) {
@@ -164,13 +172,45 @@ TEST(Ring, FindsABadNodeAndABadLinkSideBySide) {
 }
 
 TEST(Ring, NamesARailOfANodeAndNothingElse) {
-  std::vector<Lane> lanes;
-  for (int rail = 0; rail < 8; ++rail) lanes.push_back({Quantity::kBandwidth, std::to_string(rail)});
-  lanes.push_back({Quantity::kBandwidth, "all"});
   const SpeedOf speed = [](const Pair& pair, const Lane& lane, int) {
     return has(pair, 3) && (lane.rail == "6" || lane.rail == "all") ? 0.5 : 1.0;
   };
-  EXPECT_EQ(namesOf(measureAll(8, speed, {}, lanes)), Names{"node-rail 3 rail 6"});
+  EXPECT_EQ(namesOf(measureAll(8, speed, {}, rails(8))), Names{"node-rail 3 rail 6"});
+}
+
+TEST(Ring, NamesARailThatIsSlowBetweenMostNodesAndNoNode) {
+  const auto slowAt = [](int rounds, auto isSlow) {
+    return [=](const Pair& pair, const Lane& lane, int round) {
+      return round < rounds && (lane.rail == "1" || lane.rail == "all") && (isSlow(pair.a) || isSlow(pair.b))
+                 ? 0.7
+                 : 1.0;
+    };
+  };
+  const auto all = [](int) { return true; };
+  for (const int nodes : {4, 5, 9, 16, 33})
+    for (const int count : {3, 4, 8}) {
+      const Names rail{"rail rail 1"};
+      EXPECT_EQ(namesOf(measureAll(nodes, slowAt(99, all), {}, rails(count))), rail);
+      const auto most = [&](int node) { return node < nodes - 1; };
+      EXPECT_EQ(namesOf(measureAll(nodes, slowAt(99, most), {}, rails(count))), rail);
+      // Each pair has a slow node, or two of three nodes are.
+      const int every = nodes % 2 == 0 ? 2 : 3;
+      const auto some = [&](int node) { return node % every > 0 || nodes == 4; };
+      EXPECT_EQ(namesOf(measureAll(nodes, slowAt(99, some), {}, rails(count))), rail) << nodes;
+      EXPECT_TRUE(rejects(measureAll(nodes, slowAt(99, all), {}, rails(count))));
+      // It passed before the last later measurement.
+      const RoundLog passed = measureAll(nodes, slowAt(7, all), {}, rails(count));
+      EXPECT_EQ(namesOf(passed).size(), 1u);
+      EXPECT_FALSE(rejects(passed));
+    }
+  // One pair of four nodes that is well, which leaves two.
+  for (const std::string& name :
+       namesOf(measureAll(4, slowAt(99, [](int node) { return node < 2; }), {}, rails(8))))
+    EXPECT_NE(name, "rail rail 1");
+  // With two rails or three nodes it may as well be the NICs of nodes.
+  for (const auto& [nodes, count] : {std::pair{3, 8}, {16, 2}})
+    for (const std::string& name : namesOf(measureAll(nodes, slowAt(99, all), {}, rails(count))))
+      EXPECT_NE(name, "rail rail 1");
 }
 
 TEST(Ring, CallsMostRailsTheNodeAndAllRailsAloneToo) {

@@ -35,9 +35,13 @@ class Trials : public ::testing::TestWithParam<std::tuple<int, Noise>> {
 };
 
 TEST_P(Trials, OfHealthyNodesNameNobodyInTheOpeningRounds) {
-  const Sum sum = runTrials(world(Plant::kNothing, 0));
-  EXPECT_EQ(sum.wrong, 0);
-  EXPECT_LE(sum.mostRounds, 2 + std::get<0>(GetParam()) % 2);
+  WorldSpec healthy = world(Plant::kNothing, 0);
+  for (const bool rails : {false, true}) {
+    healthy.rails = rails;
+    const Sum sum = runTrials(healthy);
+    EXPECT_EQ(sum.wrong, 0);
+    EXPECT_LE(sum.mostRounds, 2 + std::get<0>(GetParam()) % 2);
+  }
 }
 
 TEST_P(Trials, NameSingleFaultsInFourRounds) {
