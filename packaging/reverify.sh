@@ -26,6 +26,7 @@ umask 022
 mkdir -p "$state/runs"
 out=$state/runs/$(date -u +%Y%m%dT%H%M%SZ)
 code=0
+disturbed=
 # shellcheck disable=SC2086  # several options are several words
 "$muster" run "$plan" --out "$out" --plain ${MUSTER_OPTIONS:-} || code=$?
 # A job that began meanwhile slows the GPUs down through no fault of theirs.
@@ -33,8 +34,10 @@ busy=$(users) || busy=unknown
 if [ "$code" = 1 ] && [ -n "$busy" ]; then
   say "rejected, but GPUs are now in use by process $busy: no verdict, see $out/report.html"
   code=3
+  disturbed=yes
 fi
-if [ -f "$out/record.json" ]; then
+# What a job disturbed is no part of the node's history.
+if [ -f "$out/record.json" ] && [ -z "$disturbed" ]; then
   "$muster" history add "$out" --db "$state/history.sqlite" || say "$out was not added to the history (exit code $?)"
 fi
 # The names are dates: all but the newest go. The history keeps their values.

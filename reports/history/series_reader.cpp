@@ -2,10 +2,14 @@
 // Reads the series of many runs in passes of bounded memory.
 #include "reports/history/series_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
+
+#include "runner/core/text.h"
 
 namespace muster::history {
 namespace {
@@ -160,8 +164,9 @@ Status SeriesReader::readRun(const KeptRun& kept, Statement& select, size_t pass
   MUSTER_TRY(const bool found, select.bind(kept.run.number).row());
   if (!found) return {};
   static const Device kNode;
-  MUSTER_CHECK_OK(readLayout(select.integer(0), kept.devices.size()));
-  MUSTER_CHECK_OK(unpackValues(select.blob(1), places_.size(), medians_));
+  const std::string which = fmt::format("run #{} of {}", kept.run.number, printable(kept.run.node, 64));
+  MUSTER_CHECK_OK(readLayout(select.integer(0), kept.devices.size()).context(which));
+  MUSTER_CHECK_OK(unpackValues(select.blob(1), places_.size(), medians_).context(which));
   for (size_t i = 0; i < places_.size(); ++i) {
     const auto figure = static_cast<size_t>(places_[i].key);
     if (figure % passes != pass || figure >= figures_.size() || !std::isfinite(medians_[i])) continue;

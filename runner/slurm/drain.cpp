@@ -158,6 +158,13 @@ Status applyDrain(const RunStore& run, std::vector<NodeAction>& actions) {
 Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions) {
   const auto& nodes = run.submission().nodes;
   const std::set<std::string> ofRun(nodes.begin(), nodes.end());
+  // Whom an administrator gave back, or drained anew, this run has no longer drained.
+  MUSTER_TRY(const Nodes before, readNodes());
+  for (const NodeAction& action : actions)
+    if (const auto at = before.find(action.node);
+        action.reason.empty() && ofRun.contains(action.node) && at != before.end() &&
+        !(at->second.drained() && at->second.reason.starts_with(reasonHead(run.submission().id))))
+      MUSTER_CHECK_OK(note(run, "given back by others", action));
   return changeEach(actions, "given back", [&](NodeAction& action) -> Result<std::string> {
     MUSTER_TRY(const Nodes known, readNodes());
     if (std::string why = whyNotUndrain(run.submission(), ofRun, action, known); !why.empty()) {

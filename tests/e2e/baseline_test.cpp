@@ -397,6 +397,24 @@ TEST(Baseline, SetsATruncatedRecordAsideAndSaysSo) {
   EXPECT_TRUE(has(result.out, "9 nodes of plan learn")) << result.out;
 }
 
+/// Of whatever plan it says it is.
+TEST(Baseline, SetsARecordAsideThatWasEditedOrJudgedAgainAndLearnsFromTheOthers) {
+  TempDir dir;
+  const std::string copy = (dir.path() / "run").string();
+  std::filesystem::copy(fleet().run, copy, std::filesystem::copy_options::recursive);
+  const std::string edited = readWhole(nodeRecord(copy, 5));
+  const size_t digit = edited.find("\"memory_bytes\": ") + std::string("\"memory_bytes\": ").size();
+  dir.write("run/sim-node-0005/record.json", std::string(edited).replace(digit, 1, "1"));
+  const auto judged = runMuster({"judge", nodeRecord(copy, 6), "--out", copy + "/judged"});
+  EXPECT_EQ(judged.exitCode, 0) << judged.err;
+  std::filesystem::remove_all(copy + "/sim-node-0006");
+  const auto result = learn(copy, (dir.path() / "x.toml").string(), {"--allow-simulated"});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  for (const char* path : {"sim-node-0005", "judged"})
+    EXPECT_TRUE(has(result.out, std::string("set aside: ") + path + "/record.json")) << result.out;
+  EXPECT_TRUE(has(result.out, "8 nodes of plan learn")) << result.out;
+}
+
 /// The fault of one node's GPUs that the plan's own limits do not see: GEMMs at 85%.
 std::string slowGemms(int gpus) {
   std::string faults;

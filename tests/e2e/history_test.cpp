@@ -222,6 +222,28 @@ TEST_F(History, NamesARecordThatCannotBeReadAndKeepsTheRest) {
   EXPECT_THAT(added.err, HasSubstr("torn/record.json: not added"));
 }
 
+/// One number of a record that no limit is about must not make its run unreadable.
+TEST_F(History, KeepsNoNumberThatNoMeasurementGives) {
+  Record record = readRecord(run("h100x8-healthy", 1) + "/record.json").value();
+  size_t changed = 0;
+  for (StageRecord& stage : record.stages)
+    for (Measurement& measured : stage.measurements)
+      if (measured.metric == "env.power" && measured.informational) {
+        for (double& sample : measured.samples) sample = 1e300;
+        ++changed;
+      }
+  ASSERT_GT(changed, 0u);
+  std::filesystem::create_directories(dir_.path() / "odd");
+  ASSERT_TRUE(writeRecord(recordText(record), dir_.path() / "odd/record.json").ok());
+  const auto added = history({"add", (dir_.path() / "odd").string()});
+  EXPECT_EQ(added.exitCode, 0) << added.err;
+  for (const auto& command :
+       std::vector<std::vector<std::string>>{{"trend"}, {"show", "1"}, {"compare", "1", "1"}}) {
+    const auto read = history(command);
+    EXPECT_EQ(read.exitCode, 0) << read.err;
+  }
+}
+
 TEST_F(History, NamesARunThatCannotBeReadAndKeepsTheOthers) {
   const std::string good = run("h100x8-healthy", 1), other = run("h100x8-healthy", 2);
   const std::filesystem::path bad = dir_.path() / "slurm-run";

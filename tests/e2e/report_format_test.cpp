@@ -63,6 +63,30 @@ TEST(ReportFormat, TakesAWholeFleet) {
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(fs::exists(in(fmt::format("streams/sim-node-{:04}.ocp.jsonl", i))));
 }
 
+/// As torn ones are left by a full disk.
+TEST(ReportFormat, LeavesOutARecordOfAFolderThatCannotBeUsedAndSaysSo) {
+  FleetRun other;
+  other.simulate(2, "");
+  const std::string run = (other.path() / "run").string();
+  const std::string torn = other.write("run/torn/record.json", "{\"schema\":3").string();
+  for (const char* format : {"csv", "prometheus", "markdown"}) {
+    const auto some = runMuster({"report", run, "--format", format});
+    EXPECT_EQ(some.exitCode, 3) << some.err;
+    EXPECT_NE(some.out.find("sim-node-0001"), std::string::npos);
+    EXPECT_NE(some.err.find("left out: "), std::string::npos) << some.err;
+    EXPECT_NE(some.err.find("torn/record.json"), std::string::npos) << some.err;
+    EXPECT_EQ(runMuster({"report", torn, "--format", format}).exitCode, 2) << "it was named";
+  }
+  const auto compared = runMuster({"compare", run, run});
+  EXPECT_EQ(compared.exitCode, 3) << compared.err;
+  EXPECT_NE(compared.err.find("torn/record.json"), std::string::npos) << compared.err;
+  EXPECT_NE(compared.out.find("sim-node-0001"), std::string::npos) << compared.out;
+  other.write("run/sim-node-0000/record.json", "{"), other.write("run/sim-node-0001/record.json", "{");
+  const auto none = runMuster({"report", run, "--format", "csv"});
+  EXPECT_EQ(none.exitCode, 2);
+  EXPECT_NE(none.err.find("none of the 3 records can be used"), std::string::npos) << none.err;
+}
+
 TEST(ReportFormat, RefusesTwoRecordsOfANodeWhereOneCounts) {
   const auto twice = runMuster({"report", recordOf(0), recordOf(0), "--format", "prometheus"});
   EXPECT_EQ(twice.exitCode, 2);
@@ -223,8 +247,8 @@ TEST(Redact, FollowsNoLinkOutOfADirectory) {
   EXPECT_NE(made.err.find("cannot read it: Too many levels of symbolic links"), std::string::npos)
       << made.err;
   EXPECT_FALSE(fs::exists(in("sent-red")));
-  EXPECT_EQ(runMuster({"report", in("sent"), "--format", "csv", "--out", in("sent.csv")}).exitCode, 2);
-  EXPECT_FALSE(fs::exists(in("sent.csv")));
+  EXPECT_EQ(runMuster({"report", in("sent"), "--format", "csv", "--out", in("sent.csv")}).exitCode, 3);
+  EXPECT_EQ(readWhole(in("sent.csv")).find("sim-node-0000"), std::string::npos);
   EXPECT_EQ(runMuster({"report", in("sent/n0/record.json")}).exitCode, 0) << "a link that a person named";
 }
 

@@ -69,7 +69,7 @@ USES = {
     APP + "attest": [CORE, SYSTEM, METRICS, "runner/attest", "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", RECORD, FINDINGS, "reports/acceptance", "reports/html",
                      "reports/junit", "reports/fleet", "reports/fleet/blame", "reports/fleet/check", "reports/fleet/read", "reports/fleet/render", APP + "stage", APP + "node", APP + "input",
                     APP + "fleet"],
-    APP + "baseline": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet", "reports/fleet/check", "reports/fleet/read", APP + "input"],
+    APP + "baseline": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet", "reports/fleet/check", "reports/fleet/read", APP + "input", APP + "process"],
     "runner/app": [CORE, "runner/judge", APP + "process", *[APP + name for name in ("prepare", "run", "judge", "fleet", "report", "slurm", "kube", "history", "baseline", "attest")]],
     "plugins/abi": [],
     "plugins/sdk": [CORE, METRICS, "plugins/abi", "kernels/interfaces"],

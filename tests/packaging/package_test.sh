@@ -141,14 +141,15 @@ check_package() {
   echo "ok: purged without a trace"
 }
 
-# reverify CODE WHAT: runs what the timer runs; nvidia-smi is a script that says what $smi holds.
+# reverify CODE WHAT [SETTING...]: runs what the timer runs; nvidia-smi is a script that says what $smi holds.
 reverify() {
-  local code=0 said
+  local code=0 expected=$1 what=$2 said
+  shift 2
   printf '#!/bin/sh\n%s\n' "$smi" >"$root/usr/local/bin/nvidia-smi"
   chmod 755 "$root/usr/local/bin/nvidia-smi"
-  said=$(in_root env PATH=/usr/local/bin:/usr/bin:/bin MUSTER_KEEP=1 MUSTER_PLAN=/usr/share/muster/plans/environment.toml /usr/lib/muster/reverify 2>&1) || code=$?
-  [[ $code = "$1" && $said == *"$2"* ]] || fail "reverify ended with $code, expected $1 and '$2': $said"
-  echo "ok: reverify: $2"
+  said=$(in_root env PATH=/usr/local/bin:/usr/bin:/bin MUSTER_KEEP=1 MUSTER_PLAN=/usr/share/muster/plans/environment.toml "$@" /usr/lib/muster/reverify 2>&1) || code=$?
+  [[ $code = "$expected" && $said == *"$what"* ]] || fail "reverify ended with $code, expected $expected and '$what': $said"
+  echo "ok: reverify: $what"
 }
 
 check_reverify() {
@@ -160,7 +161,11 @@ check_reverify() {
   sleep 1 # runs are named by the second
   reverify 0 "report.html"
   [ "$(find "$runs" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ] || fail "MUSTER_KEEP=1 keeps $(ls "$runs")"
-  [ "$(in_root muster history list --db /var/lib/muster/history.sqlite | grep -c environment)" = 2 ] || fail "the history does not have both runs"
+  sleep 1
+  # Idle at first, and used by a job at the end of a run that is rejected.
+  smi='[ -e /tmp/asked ] && echo 4711; touch /tmp/asked'
+  reverify 3 "no verdict" MUSTER_PLAN=/usr/share/muster/plans/node-quick.toml MUSTER_OPTIONS="--simulate /usr/share/muster/plans/scenarios/h100x8-one-slow-gpu.toml"
+  [ "$(in_root muster history list --db /var/lib/muster/history.sqlite | grep -c environment)" = 2 ] || fail "the history does not have both runs and no other"
   rm "$root/usr/local/bin/nvidia-smi"
 }
 

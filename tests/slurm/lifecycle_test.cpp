@@ -343,6 +343,9 @@ TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
   const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
   EXPECT_THAT(back.out, HasSubstr("node1: not changed: was not drained by this run"));
   EXPECT_EQ(slurm().state("node1"), "drained");
+  EXPECT_THAT(slurm().muster({"undrain", run.string(), "--dry-run"}).out,
+              HasSubstr("no node is drained by this run"))
+      << "else `clean` would keep the run for ever";
   // Whoever may write into the run folder says that this was the run's own reason, and that node3 was its
   // too.
   slurm().set("node3", "DRAIN", "muster: another run: gemm");

@@ -2,6 +2,8 @@
 // See stage_reader.h: the measurements of a stage, as figures that nodes are compared by.
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "reports/fleet/read/cause.h"
@@ -36,6 +38,11 @@ bool isCompared(std::string_view unit, Direction direction, bool informational) 
   if (unit == "count" || unit == "bool" || unit == "text") return false;
   if (unit == "ratio" && informational) return false;
   return direction != Direction::kNone || unit == "W";
+}
+
+/// Whether a Figure can hold it.
+bool isFigure(double value) {
+  return std::abs(value) <= std::numeric_limits<float>::max();
 }
 
 uint64_t mixed(uint64_t hash, uint64_t value) {
@@ -561,12 +568,13 @@ void StageReader::addSamples(Parts& parts, bool accepted) {
   if (!unpack(parts)) return;
   if (std::abs(parts.exponent) > kMostExponent)
     return failures_.fail("exponent", fmt::format("{} is out of range", parts.exponent));
-  const auto odd =
-      std::find_if_not(scratch_.begin(), scratch_.end(), [](double x) { return std::isfinite(x); });
+  const auto odd = std::find_if_not(scratch_.begin(), scratch_.end(), isFigure);
   if (odd != scratch_.end() && accepted && !parts.informational)
-    return failures_.fail(
-        "samples", fmt::format("{} of {} holds {}, yet the record says accepted", printable(parts.metric, 80),
-                               printable(parts.device, 40), std::isnan(*odd) ? "NaN" : "an infinity"));
+    return failures_.fail("samples", fmt::format("{} of {} holds {}, yet the record says accepted",
+                                                 printable(parts.metric, 80), printable(parts.device, 40),
+                                                 std::isnan(*odd)   ? "NaN"
+                                                 : std::isinf(*odd) ? "an infinity"
+                                                                    : "a number that no measurement gives"));
   slot.finite = slot.finite && odd == scratch_.end();
   slot.samples.insert(slot.samples.end(), scratch_.begin(), scratch_.end());
   if (!spreads_ || !failedDrops_.contains(parts.metric)) return;
@@ -611,7 +619,7 @@ void StageReader::finishFigures() {
     figure.device = slot.device;
     figure.n = static_cast<uint16_t>(std::min<size_t>(slot.samples.size(), 65535));
     if (spreads_)
-      if (const double cv = summarize(slot.samples).cv; std::isfinite(cv)) figure.cv = static_cast<float>(cv);
+      if (const double cv = summarize(slot.samples).cv; isFigure(cv)) figure.cv = static_cast<float>(cv);
     figure.median = figure.compared = static_cast<float>(medianOf(slot.samples));
     if (const auto stretch = slot.series == Series::kNone
                                  ? std::nullopt

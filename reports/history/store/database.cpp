@@ -271,7 +271,9 @@ std::string_view Statement::blob(int column) const {
 }
 
 Error Database::error(int code) const {
-  const char* what = handle_ ? sqlite3_errmsg(handle_.get()) : sqlite3_errstr(code);
+  // Of a value that could not be bound the connection says nothing.
+  const bool told = handle_ && sqlite3_errcode(handle_.get()) != SQLITE_OK;
+  const char* what = told ? sqlite3_errmsg(handle_.get()) : sqlite3_errstr(code);
   const bool damaged = (code & 0xff) == SQLITE_NOTADB || (code & 0xff) == SQLITE_CORRUPT;
   return {damaged ? ErrorCode::kProtocol : ErrorCode::kUsage,
           fmt::format("history: {}; {}", what, nextStep(code)), path_.string()};

@@ -78,6 +78,27 @@ Status readHead(const Json& json, KeptFleet& fleet) {
   return r.status();
 }
 
+/// Longer texts no fleet of Muster's has, and the store takes none of any length.
+Status checkTexts(const KeptFleet& fleet) {
+  constexpr size_t kMostBytes = 4096, kMostOverrides = 1u << 20;
+  size_t overrides = 0;
+  for (const std::string& one : fleet.overrides) overrides += one.size();
+  std::string_view odd = overrides > kMostOverrides ? "plan.overrides" : "";
+  const auto check = [&](std::string_view key, const std::string& text) {
+    if (text.size() > kMostBytes) odd = key;
+  };
+  check("plan.name", fleet.plan);
+  check("plan.sha256", fleet.planSha256);
+  check("coverage.from", fleet.expectedFrom);
+  check("waivers_from", fleet.waiversFrom);
+  for (const FleetMember& member : fleet.nodes) {
+    check("sku", member.sku);
+    for (const FleetEntry& entry : member.records) check("path", entry.path);
+  }
+  if (odd.empty()) return {};
+  return Error{ErrorCode::kProtocol, fmt::format("its {} is too long", odd), ""};
+}
+
 /// One that names a node twice, and an acceptance that its own nodes contradict, was edited.
 Status checkFleet(const KeptFleet& fleet) {
   std::set<std::string_view> names;
@@ -128,6 +149,7 @@ Result<KeptFleet> readFleetIn(const fs::path& folder) {
   if (!json.ok()) return torn(json.error());
   KeptFleet fleet;
   if (const Status status = readHead(*json, fleet); !status.ok()) return torn(status.error());
+  if (const Status status = checkTexts(fleet); !status.ok()) return torn(status.error());
   if (const Status status = checkFleet(fleet); !status.ok()) return torn(status.error());
   fleet.folder = fs::absolute(folder).lexically_normal();
   fleet.sha256 = sha256Hex(text);

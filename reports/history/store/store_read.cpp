@@ -137,10 +137,11 @@ Result<std::vector<Point>> Store::pointsOf(const Run& run) {
   MUSTER_TRY(const bool found, select.bind(run.number).row());
   std::vector<Point> points;
   if (!found) return points;
-  MUSTER_TRY(const auto places, unpackLayout(select.blob(0), devices.size()));
+  const std::string which = fmt::format("run #{} of {}", run.number, printable(run.node, 64));
+  MUSTER_TRY(const auto places, unpackLayout(select.blob(0), devices.size()).context(which));
   std::vector<double> medians, cvs;
-  MUSTER_CHECK_OK(unpackValues(select.blob(1), places.size(), medians));
-  MUSTER_CHECK_OK(unpackValues(select.blob(2), places.size(), cvs));
+  MUSTER_CHECK_OK(unpackValues(select.blob(1), places.size(), medians).context(which));
+  MUSTER_CHECK_OK(unpackValues(select.blob(2), places.size(), cvs).context(which));
   MUSTER_TRY(const auto counts, unpackCounts(select.blob(3), places.size()));
   size_t bytes = 0;
   for (size_t i = 0; i < places.size(); ++i) {

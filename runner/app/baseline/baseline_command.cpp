@@ -13,6 +13,7 @@
 #include "runner/app/input/judged_again.h"
 #include "runner/app/input/record_input.h"
 #include "runner/app/input/run_records.h"
+#include "runner/app/process/print_error.h"
 #include "runner/core/print.h"
 #include "runner/core/shell.h"
 #include "runner/core/text.h"
@@ -281,6 +282,29 @@ Result<int> learn(const BaselineOptions& options, const FleetToLearn& fleet, con
                       fleet.profileName, catalog);
 }
 
+/// Moves records that something contradicts, and those that were judged again, to the quarantined: one must
+/// not keep anybody from learning from the others.
+void setAsideUnusable(fleet::FleetRecords& records, const fs::path& run) {
+  PredicateTime call{PredicateTime::kOfCall};
+  const auto check = [&](const fleet::NodeSummary& node) -> Status {
+    if (node.rejudged)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("it was re-judged by `muster judge`; limits are only learned from original "
+                               "records: use the record of the run itself (sha256 {})",
+                               node.rejudged->from.front().substr(0, 12)),
+                   ""};
+    MUSTER_TRY(const Record record, soundRecordAt(run / node.path, call));
+    return checkUnchanged(record, node.sha256, node.path);
+  };
+  std::vector<fleet::NodeSummary> usable;
+  for (fleet::NodeSummary& node : records.nodes)
+    if (const Status sound = check(node); sound.ok())
+      usable.push_back(std::move(node));
+    else
+      records.quarantined.push_back({node.path, node.node, sound.error().message});
+  records.nodes = std::move(usable);
+}
+
 Result<fleet::FleetRecords> readRecords(const BaselineOptions& options) {
   MUSTER_TRY(const auto paths, fleet::findRecords(options.run));
   MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(paths, options.unconfirmed));
@@ -293,6 +317,7 @@ Result<fleet::FleetRecords> readRecords(const BaselineOptions& options) {
        [&](size_t i) { return validUtf8(paths[i].lexically_relative(options.run).string()); }},
       fleet::readerThreads());
   setAsideIncomplete(records);
+  setAsideUnusable(records, options.run);
   return records;
 }
 
@@ -336,12 +361,11 @@ Status addParams(const Record& record, LearnInput& input) {
 Result<std::vector<SkuFacts>> checkEach(const BaselineOptions& options, const fleet::FleetRecords& records,
                                         bool fromNothing, FleetToLearn& fleet) {
   std::vector<SkuFacts> facts(fleet.records.size());
-  PredicateTime call{PredicateTime::kOfCall};
   for (size_t n = 0; n < fleet.records.size(); ++n) {
     LearnNode& node = fleet.input.nodes[n];
     if (options.correct && !node.misfit) node.sick.clear();
     for (const size_t i : fleet.records[n]) {
-      MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path, call));
+      MUSTER_TRY(const Record sound, recordAt(options.run / records.nodes[i].path));
       MUSTER_CHECK_OK(checkUnchanged(sound, records.nodes[i].sha256, records.nodes[i].path));
       if (fromNothing) facts[n].add(skuFacts(sound));
       if (!node.misfit) MUSTER_CHECK_OK(addParams(sound, fleet.input));
@@ -381,7 +405,12 @@ Result<int> baselineLearn(BaselineOptions& options) {
     fleet.input.physical.push_back(physicalLimit(group, base));
   // What is not learned stays as the base has it: limits of a scenario must not lose their mark.
   if (!fleet.simulated) MUSTER_CHECK_OK(checkOrigin(base, false));
-  return options.correct ? correct(options, fleet, base, catalog) : learn(options, fleet, base, catalog);
+  Result<int> done =
+      options.correct ? correct(options, fleet, base, catalog) : learn(options, fleet, base, catalog);
+  // Why there may be too few of them.
+  if (!done.ok())
+    for (const std::string& remark : fleet.remarks) printError(remark);
+  return done;
 }
 
 }  // namespace muster

@@ -104,12 +104,6 @@ class Gatherer {
   }
 
   Status checkTogether() {
-    for (const NodeSummary& node : records_.nodes)
-      if (node.rejudged)
-        return refusal(
-            fmt::format("{} was re-judged by `muster judge`; limits can only be learned from original "
-                        "records: use the record of the run itself (sha256 {})",
-                        printable(node.path, 200), node.rejudged->from.front().substr(0, 12)));
     const auto kinds =
         votes([](const NodeSummary& n) { return std::string(n.simulated ? "simulated" : "real"); });
     if (kinds.size() > 1)

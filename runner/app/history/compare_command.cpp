@@ -15,6 +15,7 @@
 #include "runner/app/history/history_json.h"
 #include "runner/app/input/measured_only.h"
 #include "runner/app/input/record_input.h"
+#include "runner/app/process/print_error.h"
 #include "runner/core/clock.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
@@ -56,17 +57,25 @@ Status dropOldEmpty(history::Store& store, std::vector<history::Run>& runs) {
 
 /// Reads all records at `path` into the store; of several of one node that measured the same the newest
 /// counts.
-Result<Runs> readInto(history::Store& store, const fs::path& path, PredicateTime& call) {
+Result<Runs> readInto(history::Store& store, const fs::path& path, PredicateTime& call, size_t& leftOut) {
   MUSTER_TRY(const auto files, recordFilesAt(path));
   Runs runs;
   for (const RecordFile& one : files) {
     const fs::path& file = one.path;
-    MUSTER_TRY(const Record record, soundRecordAt(one, call));
     fleet::FleetNames names;
     fleet::RecordReader reader(names);
     reader.keepSpreads();
-    auto node = reader.read(file, one.directory);
-    if (!node.ok()) return std::move(node).error().context(file.string());
+    const auto read = [&]() -> Result<fleet::NodeSummary> {
+      MUSTER_TRY(const Record record, soundRecordAt(one, call));
+      return reader.read(file, one.directory).context(file.string());
+    };
+    auto node = read();
+    if (!node.ok()) {
+      if (!mayLeaveOut(one, files.size())) return node.error();
+      printError(fmt::format("left out: {}", node.error().text()));
+      ++leftOut;
+      continue;
+    }
     node->path = file.string();
     MUSTER_TRY(const bool added, store.add(*node, names, systemClock().wallUnix()));
     static_cast<void>(added);  // the same record may be on both sides
@@ -78,6 +87,7 @@ Result<Runs> readInto(history::Store& store, const fs::path& path, PredicateTime
     else if (alike->started < run.started)
       *alike = std::move(run);
   }
+  if (runs.empty()) return noSoundRecord(files.size());
   for (auto& [node, all] : runs) MUSTER_CHECK_OK(dropOldEmpty(store, all));
   return runs;
 }
@@ -354,8 +364,9 @@ Result<int> compareCommand(const CompareOptions& options) {
   MUSTER_TRY(history::Store store, history::Store::open(":memory:", history::Access::kWrite));
   Sides sides;
   PredicateTime call{PredicateTime::kOfCall};
-  MUSTER_TRY(sides.before, readInto(store, options.before, call));
-  MUSTER_TRY(sides.after, readInto(store, options.after, call));
+  size_t leftOut = 0;
+  MUSTER_TRY(sides.before, readInto(store, options.before, call, leftOut));
+  MUSTER_TRY(sides.after, readInto(store, options.after, call, leftOut));
   MUSTER_CHECK_OK(pairUp(store, sides));
   MUSTER_CHECK_OK(checkAlike(sides));
   MUSTER_TRY(const Compared result, compareAll(store, sides));
@@ -363,7 +374,7 @@ Result<int> compareCommand(const CompareOptions& options) {
     printJson(json(sides, result));
   else
     print(sides, result);
-  return isWorse(sides, result) ? kExitRejected : kExitAccepted;
+  return isWorse(sides, result) ? kExitRejected : leftOut > 0 ? kExitIncomplete : kExitAccepted;
 }
 
 }  // namespace muster

@@ -70,7 +70,8 @@ by more than the noise and 2% (temperatures: 5 degrees), nodes that moved otherw
 otherwise than the others of their node. Stages that ran with other parameters are named and not compared. The history,
 which knows more runs, is not needed.
 
-Exit code: 0, or 1 if a metric got worse or an accepted node is missing or no longer accepted.
+Exit code: 0, or 1 if a metric got worse or an accepted node is missing or no longer accepted; 3 if otherwise a record of
+a folder could not be used: it is named, and left out.
 
 Examples:
   muster compare runs/driver-570 runs/driver-580

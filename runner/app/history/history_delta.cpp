@@ -96,10 +96,14 @@ Result<KeptFleet> acceptedFleet(const HistoryOptions& options, const std::vector
   if (!options.since.empty()) return history::readFleetIn(options.since);
   if (news.empty()) return noRecord(options.reruns.front(), "; give the accepted fleet with --since");
   fleet::FleetNames names;
-  MUSTER_TRY(const auto node,
-             fleet::RecordReader(names).read(news.front().path).context(news.front().path.string()));
+  const auto node = fleet::RecordReader(names).read(news.front().path);
+  if (!node.ok())
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}; give the accepted fleet with --since, or move this record away",
+                             node.error().text()),
+                 news.front().path.string()};
   MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
-  MUSTER_TRY(const KeptFleet kept, store.lastAcceptedFleet(node.node, node.simulated));
+  MUSTER_TRY(const KeptFleet kept, store.lastAcceptedFleet(node->node, node->simulated));
   MUSTER_TRY(KeptFleet fleet, history::readFleetIn(kept.folder));
   if (fleet.sha256 == kept.sha256) return fleet;
   return Error{ErrorCode::kUsage,

@@ -235,6 +235,14 @@ Result<Record> soundRecordAt(const RecordFile& file, PredicateTime& call) {
   return record;
 }
 
+bool mayLeaveOut(const RecordFile& file, size_t all) {
+  return !file.directory.empty() && all > 1;
+}
+
+Error noSoundRecord(size_t files) {
+  return {ErrorCode::kUsage, fmt::format("none of the {} records can be used", files), ""};
+}
+
 Status checkCost(const RecordFile& file) {
   PredicateTime call{PredicateTime::kOfCall};
   const Result<std::string> digest = digestOfSoundApart(file, call);

@@ -44,6 +44,12 @@ Result<Record> soundRecordAt(const RecordFile& file, PredicateTime& call);
 /// The same of the one record that a command reads.
 Result<Record> soundRecordAt(const RecordFile& file);
 
+/// Whether a record that cannot be used is named, and the others are read all the same: it is one of `all`
+/// that were found in a folder, and nobody named it.
+bool mayLeaveOut(const RecordFile& file, size_t all);
+/// The error where none of so many can be used.
+Error noSoundRecord(size_t files);
+
 /// kTimeout where that check takes more than its limits, whatever it finds.
 Status checkCost(const RecordFile& file);
 /// Runs such a check, which itself has `cpuSeconds`: the largest record of a run takes half of that. What it

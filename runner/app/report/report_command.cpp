@@ -74,8 +74,14 @@ Result<int> renderEach(const Format& format, const ReportOptions& options,
   PredicateTime call{PredicateTime::kOfCall};
   for (const RecordFile& file : files) {
     MUSTER_TRY(const auto requirements, requirementsOf(options, file.path));
-    MUSTER_TRY(Record original, soundRecordAt(file, call));
-    const Record record = underRequirements(std::move(original), requirements);
+    Result<Record> original = soundRecordAt(file, call);
+    if (!original.ok()) {
+      if (!mayLeaveOut(file, files.size())) return original.error();
+      printError(fmt::format("left out: {}", original.error().text()));
+      exitCode = worstExit(exitCode, kExitIncomplete);
+      continue;
+    }
+    const Record record = underRequirements(*std::move(original), requirements);
     if (!nodes.insert(record.node).second && format.onePerNode)
       return Error{ErrorCode::kUsage,
                    fmt::format("is a second record of node {}; --format {} takes one record of each node",
@@ -87,6 +93,7 @@ Result<int> renderEach(const Format& format, const ReportOptions& options,
     if (limit.leftOut() > 0) printError(fmt::format("{}: {}", file.path.string(), limit.note()));
     MUSTER_CHECK_OK(take(record.node, std::move(text)));
   }
+  if (nodes.empty()) return noSoundRecord(files.size());
   return exitCode;
 }
 

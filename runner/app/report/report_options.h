@@ -24,7 +24,8 @@ struct ReportOptions {
       requirements;  ///< clauses that must be met; empty: the copy beside the record, if any
 };
 /// Renders records again. Returns the record's exit code, of several the worst, or kExitIncomplete where it
-/// is accepted and a clause of the requirements has no evidence or is not met.
+/// is accepted and a clause of the requirements has no evidence or is not met, or where a record of a folder
+/// cannot be used: it is named, and left out.
 Result<int> reportCommand(const ReportOptions& options);
 std::vector<std::string> reportFormats();
 /// One line for each format, for --help.

@@ -482,10 +482,12 @@ std::vector<fleet::NodeState> statesOf(const std::vector<double>& observed) {
 TEST(Fleet, OneRecordNeitherRejectsNorHidesAnotherNode) {
   using enum fleet::NodeState;
   using States = std::vector<fleet::NodeState>;
-  constexpr double kHuge = 9e300, kTiny = 1, kGood = 7e14, kSlow = 5e14;
+  constexpr double kHuge = 9e37, kTiny = 1, kGood = 7e14, kSlow = 5e14;
   EXPECT_EQ(statesOf({kHuge, kGood})[1], kIncomplete) << "nobody can say which of two is right";
   EXPECT_EQ(statesOf({kHuge, kGood, kGood})[1], kIncomplete);
   EXPECT_EQ(statesOf({kHuge, kGood, kGood, kGood}), (States{kAccepted, kAccepted, kAccepted, kAccepted}));
+  EXPECT_EQ(statesOf({9e300, kGood, kGood, kGood}), (States{kQuarantined, kAccepted, kAccepted, kAccepted}))
+      << "no measurement gives that";
   EXPECT_EQ(statesOf({kTiny, kGood, kGood, kGood})[3], kAccepted);
   EXPECT_EQ(statesOf({kSlow, kSlow, kGood})[1], kIncomplete) << "forged to be as slow";
   EXPECT_EQ(statesOf({kSlow, kSlow, kGood, kGood})[1], kIncomplete);

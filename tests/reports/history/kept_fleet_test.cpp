@@ -49,6 +49,15 @@ TEST_F(HistoryKeptFleet, SaysWhatItHolds) {
   EXPECT_EQ(recordsFolderOf(dir_.path()), dir_.path());
 }
 
+/// The store would take none of these, and stop at it.
+TEST_F(HistoryKeptFleet, HasNoTextLongerThanTheStoreTakes) {
+  for (const char* text : {"\"name\":\"p", "\"x.y=1", "\"nodes.txt", "\"w.toml", "\"n1/record.json"}) {
+    std::string whole = fleetText();
+    whole.insert(whole.find(text) + std::string(text).size(), std::string(5 << 20, 'x'));
+    EXPECT_THAT(errorOf(whole), HasSubstr("is too long")) << text;
+  }
+}
+
 /// Anybody can put one into /tmp, with an accepted fleet in it.
 TEST_F(HistoryKeptFleet, IsNotBelievedOfAnotherUserInASharedDirectory) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file to another user";
