@@ -34,7 +34,7 @@ std::map<std::string, const PodInfo*> endedPods(const Snapshot& seen) {
 }
 
 /// The record in a pod's log, if it is what Kubernetes says of the pod.
-Result<std::string> recordOf(const Submission& run, const PodInfo& pod) {
+Result<std::string> recordOf(const Submission& run, const PodInfo& pod, const RecordCheck& check) {
   if (pod.exitCode < 0) return Error{ErrorCode::kProtocol, "its container did not run to its end", ""};
   MUSTER_TRY(const std::string log, podLog(run.cluster, pod.name));
   MUSTER_TRY(LoggedRecord record, recordInLog(log));
@@ -51,6 +51,7 @@ Result<std::string> recordOf(const Submission& run, const PodInfo& pod) {
         ErrorCode::kProtocol,
         fmt::format("the record says exit {}, Kubernetes says {}", printable(code.dump(), 20), pod.exitCode),
         ""};
+  MUSTER_CHECK_OK(check(pod.node, record.text, json));
   return std::move(record.text);
 }
 
@@ -77,7 +78,8 @@ bool isNew(const PodInfo& pod, const NodeResult& kept) {
 
 }  // namespace
 
-Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, const Snapshot& seen) {
+Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, const Snapshot& seen,
+                                                         const RecordCheck& check) {
   const Submission& submission = run.submission();
   const auto pods = endedPods(seen);
   MUSTER_TRY(const int last, lastBegun(run, seen));
@@ -86,7 +88,7 @@ Result<std::map<std::string, NodeResult>> collectResults(const RunStore& run, co
     MUSTER_TRY(NodeResult result, run.result(node));
     const auto pod = pods.find(node);
     if (pod != pods.end() && isNew(*pod->second, result)) {
-      const auto record = recordOf(submission, *pod->second);
+      const auto record = recordOf(submission, *pod->second, check);
       const NodeResult earlier = result;
       result = {pod->second->name, pod->second->round, pod->second->exitCode,
                 record.ok() ? std::string() : join({record.error().message, pod->second->why}, "; ")};

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`muster k8s` with a plan that each node runs alone; the pods are processes of this machine."""
 import base64
+import gzip
+import hashlib
 import os
 import shutil
 import unittest
@@ -117,6 +119,24 @@ class Node(case.Case):
             self.assertIn(reason, said)
         self.assertNotIn("Repair the node", said)
         self.assertEqual(set(self.fleet().values()), {"missing"})
+
+    def test_a_record_of_another_program_is_lost_and_its_node_retested(self):
+        self.simulate()
+        self.wait_for_end()
+        uid = self.cluster.pod_on("n0")["metadata"]["uid"]
+        text = self.cluster.store.logs[uid, "muster"]()
+        begin, end = text.index("#muster-record n0"), text.index("#muster-record-end")
+        head, body = text[begin:end].split("\n", 1)
+        record = gzip.decompress(base64.b64decode(body))
+        for change, reason in ((lambda of: of[:of.rindex(b",")] + b"\n}\n", "it has no MAC"), (lambda of: of.replace(b"\"schema\": 2", b"\"schema\": 3", 1), "its MAC is not by its node's key")):
+            changed = change(record)
+            self.assertNotEqual(changed, record)
+            line = " ".join(head.split()[:3] + [hashlib.sha256(changed).hexdigest()])
+            packed = text[:begin] + line + "\n" + base64.b64encode(gzip.compress(changed)).decode() + "\n" + text[end:]
+            self.cluster.store.logs[uid, "muster"] = lambda packed=packed: packed
+            self.assertIn(reason, self.muster("k8s", "status", self.run_folder))
+            self.assertEqual(self.states()["n0"], "lost")
+        self.assertIn("n0", self.muster("k8s", "resume", self.run_folder))
 
     def log_of(self, node):
         return self.cluster.pod_on(node)["metadata"]["uid"], "muster"

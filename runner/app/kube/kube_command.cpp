@@ -14,8 +14,10 @@
 #include "runner/app/node/outputs.h"
 #include "runner/app/process/interrupt.h"
 #include "runner/core/clock.h"
+#include "runner/core/json.h"
 #include "runner/core/print.h"
 #include "runner/core/shell.h"
+#include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
 #include "runner/kube/collect.h"
 #include "runner/record/record_mac.h"
@@ -30,7 +32,7 @@ constexpr double kAsk = 5;          // seconds between questions to the API
 constexpr double kPatience = 900;   // seconds that the API may be unreachable
 
 Result<std::vector<NodeJob>> progressNow(const kube::RunStore& run, const kube::Snapshot& seen) {
-  MUSTER_TRY(const auto results, kube::collectResults(run, seen));
+  MUSTER_TRY(const auto results, resultsOf(run, seen));
   return kube::progressOf(run.submission(), results, seen);
 }
 
@@ -90,6 +92,29 @@ Status writeAllPages(const kube::RunStore& run) {
 }
 
 }  // namespace
+
+Result<std::map<std::string, kube::NodeResult>> resultsOf(const kube::RunStore& run,
+                                                          const kube::Snapshot& seen) {
+  MUSTER_TRY(const std::string key, readKey(run.runKey()));
+  return kube::collectResults(
+      run, seen, [&](const std::string& node, const std::string& text, const Json& record) -> Status {
+        MUSTER_CHECK_OK(checkMac(text, nodeKeyOf(key, node)));
+        int schema = 0;
+        std::string name;
+        JsonReader reader(record, "the record");
+        reader.read("schema", schema);
+        if (const Json* of = reader.object("run")) JsonReader(*of, "the record's run").read("node", name);
+        MUSTER_CHECK_OK(reader.status());
+        if (schema != kRecordSchema)
+          return Error{ErrorCode::kProtocol,
+                       fmt::format("the record has schema {}, and this Muster reads {}: the image holds "
+                                   "another version",
+                                   schema, kRecordSchema),
+                       ""};
+        if (name == node) return {};
+        return Error{ErrorCode::kProtocol, fmt::format("the record is of {}", printable(name, 80)), ""};
+      });
+}
 
 Result<int> kubeStatus(const KubeOptions& o) {
   MUSTER_TRY(const kube::RunStore run, kube::RunStore::open(o.run));

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "runner/app/submit/submit_input.h"
 #include "runner/core/result.h"
+#include "runner/kube/collect.h"
 #include "runner/kube/kubectl.h"
 #include "runner/kube/run_store.h"
 
@@ -51,6 +53,9 @@ Result<int> kubeVerify(KubeOptions& options);
 Result<int> kubeSubmit(KubeOptions& options);
 Result<int> kubeStatus(const KubeOptions& options);
 Result<int> kubeResume(const KubeOptions& options);
+/// collectResults() with what shows that a record is one of this run's Muster, whatever the node's state.
+Result<std::map<std::string, kube::NodeResult>> resultsOf(const kube::RunStore& run,
+                                                          const kube::Snapshot& seen);
 /// Takes in all records and writes the fleet report; its exit code.
 Result<int> kubeCollect(const kube::RunStore& run);
 /// Follows the run until nothing of it waits or runs, then collects.

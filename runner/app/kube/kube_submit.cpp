@@ -214,7 +214,7 @@ Result<int> kubeResume(const KubeOptions& o) {
           "pods of this run are still pending or running; see `muster k8s status`, and resume when they "
           "have ended",
           run.folder().string()};
-    MUSTER_TRY(const auto results, kube::collectResults(run, seen));
+    MUSTER_TRY(const auto results, resultsOf(run, seen));
     std::vector<std::string> again, rejected;
     for (const NodeJob& node : kube::progressOf(run.submission(), results, seen)) {
       const auto result = results.find(node.node);
