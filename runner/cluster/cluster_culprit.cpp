@@ -163,7 +163,12 @@ Culprit straggler(const std::vector<NodeReport>& nodes) {
   std::partial_sort(busiest.begin(), busiest.begin() + 2, busiest.end(), byActivity);
   const double mostActive = busiest[0].rank->active, next = busiest[1].rank->active;
   const bool known = std::all_of(all.begin(), all.end(), [](const Place& p) { return p.rank->active >= 0; });
-  if (known && mostActive >= kBusy && next <= mostActive * kWaiting)
+  // That of two nodes the other one's ranks wait only that one says: they may hang, or it may lie.
+  const bool saidByOne = std::all_of(all.begin(), all.end(), [&](const Place& p) {
+    return (p.node == busiest[0].node) == (p.rank == busiest[0].rank) &&
+           (p.rank == busiest[0].rank || p.node == busiest[1].node);
+  });
+  if (known && !saidByOne && mostActive >= kBusy && next <= mostActive * kWaiting)
     return {fmt::format(
                 "{} is running while all others wait for it: not asleep in {:.0f}% of the samples, the next "
                 "one in {:.0f}%",

@@ -196,6 +196,17 @@ TEST(CulpritAtDeadline, IsTheOneRankAtWorkWhileAllOthersWait) {
             "the next one in 10%");
 }
 
+/// That all others wait one node alone may make up, or they hang while this one polls.
+TEST(CulpritAtDeadline, IsNoRankThatWorksWhileThoseOfOneOtherNodeSeemToWait) {
+  auto nodes = healthy(2);
+  nodes[1].ranks.push_back(nodes[1].ranks[0]);
+  nodes[0].ranks[0].active = 0.97;
+  EXPECT_THAT(culpritAtDeadline(nodes).text, ::testing::StartsWith("no faulty component found"));
+  // One of its own says so, too.
+  nodes[0].ranks.push_back(nodes[1].ranks[0]);
+  EXPECT_THAT(culpritAtDeadline(nodes).text, ::testing::HasSubstr("is running while all others wait"));
+}
+
 TEST(CulpritAtDeadline, IsNobodyWhenAllAreEquallyBusyOrTooLittleIsKnown) {
   auto nodes = healthy(4);
   for (auto& node : nodes) node.ranks[0].active = 0.97;
