@@ -286,8 +286,24 @@ class CoverageMaker {
     return "";
   }
 
-  /// A torn record does not say whose it is; the folder that launchers name after the node may.
+  /// A torn record does not say whose it is; the folder that launchers name after the node may. What lies in
+  /// the folder of one node is not another one's, also where folders are numbered ("node-0002").
   void placeQuarantined() {
+    std::map<std::filesystem::path, std::set<std::string>> below;  // by folder, the nodes with a record there
+    std::set<std::filesystem::path> numbered;  // whose folders are each a node's, and not named after it
+    for (const NodeSummary& node : records_.nodes) {
+      const std::filesystem::path folder = std::filesystem::path(node.path).parent_path();
+      if (!folder.empty() && folder.filename() != node.node) numbered.insert(folder.parent_path());
+      for (std::filesystem::path at = folder; !at.empty(); at = at.parent_path()) below[at].insert(node.node);
+    }
+    const auto isOfAnother = [&](const std::filesystem::path& entry) {
+      for (std::filesystem::path at = entry.parent_path(); !at.empty(); at = at.parent_path())
+        if (const auto nodes = below.find(at); numbered.contains(at.parent_path()) && nodes != below.end() &&
+                                               nodes->second.size() == 1 &&
+                                               !nodes->second.contains(entry.filename().string()))
+          return true;
+      return false;
+    };
     for (const Quarantined& bad : records_.quarantined) {
       if (!bad.node.empty()) {
         quarantinedOf_.emplace(bad.node, &bad);
@@ -299,9 +315,9 @@ class CoverageMaker {
       for (const auto& part : path)
         if (place_.contains(part.string())) nodes.insert(part.string());
       if (nodes.size() > 1) continue;
-      for (const std::filesystem::path& name : {path.filename(), path.parent_path().filename()}) {
-        quarantinedOf_.emplace(name.string(), &bad);
-        if (bad.torn) tornOf_.emplace(name.string(), &bad);
+      for (const std::filesystem::path& entry : {path, path.parent_path()}) {
+        quarantinedOf_.emplace(entry.filename().string(), &bad);
+        if (bad.torn && !isOfAnother(entry)) tornOf_.emplace(entry.filename().string(), &bad);
       }
     }
   }

@@ -102,12 +102,13 @@ bool isGroupStage(const FleetRecords& records, const std::string& stage) {
 /// where it is the same place on all of them: that is a rail.
 class Widespread {
  public:
-  Widespread(const FleetRecords& records, const FleetNodes& nodes) : records_(records) {
+  Widespread(const FleetRecords& records, const BlameTable& blame, const FleetNodes& nodes)
+      : records_(records) {
     for (const FleetNode& node : nodes) {
       std::map<Key, const DeviationSummary*> failed;
       for (const size_t i : node.records)
         for (const DeviationSummary& d : records.nodes[i].deviations)
-          if (isOwnFailure(d) && !isOfLink(d)) {
+          if (isOwnFailure(d) && !isOfNetwork(d) && blame.limitingRail(d, records.nodes[i]) == nullptr) {
             failed.emplace(keyOf(d), &d);
             places_[keyOf(d)].insert(ownPart(d, records.nodes[i]).what);
           }
@@ -120,7 +121,7 @@ class Widespread {
     }
   }
   [[nodiscard]] bool covers(const DeviationSummary& d) const {
-    return !isOfLink(d) && isWide(keyOf(d), hits_.at(keyOf(d)));
+    return !isOfNetwork(d) && isWide(keyOf(d), hits_.at(keyOf(d)));
   }
 
   void addTo(std::vector<Suspect>& suspects) const {
@@ -153,9 +154,10 @@ class Widespread {
     std::pair<std::string, const DeviationSummary*> example;
   };
   /// One link that a test located is reported by both ends and node 0, and a node with slow links by all its
-  /// partners: in a small run by most nodes.
-  static bool isOfLink(const DeviationSummary& d) {
-    return peerNode(d) >= 0 || d.labels.find(" kind=link") != std::string::npos;
+  /// partners: in a small run by most nodes. A rail is reported by all.
+  static bool isOfNetwork(const DeviationSummary& d) {
+    return peerNode(d) >= 0 || d.labels.find(" kind=link") != std::string::npos ||
+           d.labels.find(" kind=rail") != std::string::npos;
   }
   [[nodiscard]] Key keyOf(const DeviationSummary& d) const {
     return {records_.names->texts[d.stage], records_.names->texts[d.metric], d.outcome};
@@ -377,7 +379,7 @@ FailureFindings findFailures(const FleetRecords& records, const RunTable& runs, 
   FailureFindings found;
   std::vector<Suspect>& suspects = found.list;
   NamedParts named;
-  const Widespread widespread(records, nodes);
+  const Widespread widespread(records, blame, nodes);
   widespread.addTo(suspects);
   Caused caused(records, named);
   const auto addOwn = [&](const DeviationSummary& d, const NodeSummary& record, std::vector<Suspect> parts,
@@ -402,7 +404,7 @@ FailureFindings findFailures(const FleetRecords& records, const RunTable& runs, 
         if (!isFailure(d)) continue;
         if (!isOwnFailure(d))
           caused.add(d, record, blame.of(d, record));
-        else if (!widespread.covers(d))
+        else if (blame.limitingRail(d, record) == nullptr && !widespread.covers(d))
           failures.push_back(&d);
       }
       for (Suspect& suspect : takeWholeNode(failures, node, *records.names))

@@ -13,6 +13,7 @@
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/read/waived_record.h"
+#include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/judge/judge.h"
 
@@ -60,6 +61,25 @@ Suspect nodeSuspect(const std::string& node) {
   return suspect;
 }
 
+Suspect railSuspect(const std::string& rail) {
+  Suspect suspect;
+  suspect.kind = SuspectKind::kRail;
+  suspect.what = rail;
+  suspect.located = true;
+  return suspect;
+}
+
+/// "ring" of "ring.device_bandwidth".
+std::string pluginOf(const DeviationSummary& d, const FleetNames& names) {
+  const std::string& metric = names.texts[d.metric];
+  return metric.substr(0, metric.find('.'));
+}
+
+/// A switch, or a rail of all nodes: no node's own part, and each node on it says so.
+bool isOfTheFabric(const Suspect& suspect) {
+  return suspect.kind == SuspectKind::kSwitch || (suspect.kind == SuspectKind::kRail && suspect.node.empty());
+}
+
 bool isAbout(const Suspect& suspect, const std::string& node) {
   const std::vector<std::string> nodes = nodesOf(suspect);
   // Of a link that fails either end may be the cause: the finding is the link's.
@@ -79,6 +99,10 @@ BlameTable::BlameTable(const FleetRecords& records, const RunTable& runs, const 
     collectOutsiders(*entry.record);
   }
   believeTheAbsent();
+  for (const auto& [stage, rails] : railSays_)
+    for (const auto& [rail, nodes] : rails)
+      if (isMajority(nodes.size(), runs.membersOf(stage).size()))
+        slowRails_[stage].emplace(rail, railSuspect(rail.first));
   for (auto& [group, data] : wrongData_) believeTheReceivers(group, data);
 }
 
@@ -99,8 +123,12 @@ void BlameTable::addRecord(const NodeSummary& record, bool repeated) {
       leader.resumed = record.resumed;
     }
   }
-  for (const DeviationSummary& d : record.deviations)
-    if (isAbout(culpritOf(d, record), record.node)) confessed_.emplace(run, d.stage, d.metric, record.node);
+  for (const DeviationSummary& d : record.deviations) {
+    const Suspect culprit = culpritOf(d, record);
+    if (isAbout(culprit, record.node)) confessed_.emplace(run, d.stage, d.metric, record.node);
+    if (culprit.kind == SuspectKind::kRail && culprit.node.empty() && d.outcome == Outcome::kFail)
+      railSays_[{run, d.stage}][{culprit.what, pluginOf(d, *records_.names)}].insert(record.node);
+  }
   for (const DeviationSummary& d : record.deviations)
     if (d.cause == Cause::kPeer && !repeated)
       for (const Mention& mention : accusedBy(d.source))
@@ -269,11 +297,32 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   if (const std::set<std::string>& first = runs_.nodesOf(runs_.runOf(record), 0);
       !endOf && first.size() > 1 && first.contains(record.node))
     return {{}, false, ""};
-  // A switch is no node's own part: each node below it says so.
-  if (!endOf && !runs_.leads(record) && suspect.kind != SuspectKind::kSwitch)
+  if (own && !suspect.located)
+    if (const Suspect* rail = limitingRail(d, record)) return {{*rail}, false, ""};
+  // A switch, and a rail of which most say so, are no node's own parts.
+  const bool isRail = isOfTheFabric(suspect) && suspect.kind == SuspectKind::kRail;
+  if (isRail ? !isSlow(suspect.what, d, record)
+             : !endOf && !runs_.leads(record) && suspect.kind != SuspectKind::kSwitch)
     return {{ownPart(d, record)}, true, ""};
   suspect.contested = !endOf && named.size() == 1 && denies(named.front(), d, record);
   return {{std::move(suspect)}, own, ""};
+}
+
+bool BlameTable::isSlow(const std::string& rail, const DeviationSummary& d, const NodeSummary& record) const {
+  const auto rails = slowRails_.find({runs_.runOf(record), d.stage});
+  return rails != slowRails_.end() && rails->second.contains({rail, pluginOf(d, *records_.names)});
+}
+
+const Suspect* BlameTable::limitingRail(const DeviationSummary& d, const NodeSummary& record) const {
+  const auto rails = slowRails_.find({runs_.runOf(record), d.stage});
+  if (rails == slowRails_.end() || d.cause != Cause::kOwn || d.outcome != Outcome::kFail ||
+      gradeOf(d, *records_.names) != FindingClass::kLimit || culpritOf(d, record).located)
+    return nullptr;
+  const std::string ofRail = labelOf(d, "rail"), plugin = pluginOf(d, *records_.names);
+  for (const auto& [rail, suspect] : rails->second)
+    if (rail.second == plugin && (ofRail.empty() || ofRail == "all" || "rail " + ofRail == rail.first))
+      return &suspect;
+  return nullptr;
 }
 
 /// Every node reports what concerns itself, so that node 0's word of it does not stand alone, also where the
@@ -289,7 +338,8 @@ bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
   if (stage == nullptr || runs_.isOfOneNode(*stage, record)) return false;
   if (!clusterNodes_.empty() && !clusterNodes_.contains(node)) return false;
   const auto& members = runs_.membersOf({runs_.runOf(record), stage->name});
-  if (members.empty()) return false;
+  // All skipped it, as where one cannot take part.
+  if (members.empty()) return runs_.wasIn(runs_.runOf(record), node);
   if (members.contains(node)) return true;
   // Who left no record at all is reached by everybody: that changes nothing for it.
   if (!runs_.hasRecord(node)) return true;
@@ -495,7 +545,7 @@ class OwnVerdict {
     std::string who = join(names_, ", ");
     if (seen_.size() > names_.size()) who += fmt::format(" and {} more", seen_.size() - names_.size());
     if (!located_) return ofPair_ ? atEitherEnd(who, line_) : cannotBeTold(who, line_);
-    if (!elsewhere_) return atOneEnd(who, line_);
+    if (!elsewhere_ && (ownLinks_ || !ofFabric_)) return atOneEnd(who, line_);
     return fmt::format("not faulty itself: affected by {} ({}); repair that, then retest this node", who,
                        line_);
   }
@@ -558,7 +608,10 @@ class OwnVerdict {
     ofPair_ = ofPair_ || ofPair;
     const bool located = found.parts.empty() || (found.parts.front().kind != SuspectKind::kGroup && !ofPair);
     located_ = located_ || located;
-    elsewhere_ = elsewhere_ || (located && !isAllLinksOfNode(found.parts));
+    const bool ofFabric = !found.parts.empty() && isOfTheFabric(found.parts.front());
+    ofFabric_ = ofFabric_ || ofFabric;
+    ownLinks_ = ownLinks_ || (located && isAllLinksOfNode(found.parts));
+    elsewhere_ = elsewhere_ || (located && !ofFabric && !isAllLinksOfNode(found.parts));
     for (const Suspect& part : found.parts)
       if (std::string name = part.name(); seen_.insert(name).second && names_.size() < kMostParts)
         names_.push_back(std::move(name));
@@ -585,7 +638,9 @@ class OwnVerdict {
   std::set<std::string> seen_;      ///< all
   bool located_ = false;            ///< one of them is a part of another node, or a link
   bool elsewhere_ = false;          ///< one of those is no link of this node
-  bool ofPair_ = false;             ///< one is a link of this node
+  bool ofPair_ = false;             ///< one is a link of this node, by a test of pairs
+  bool ownLinks_ = false;           ///< ... by one that locates links
+  bool ofFabric_ = false;           ///< one is a switch or a rail of all nodes
 };
 
 }  // namespace

@@ -37,6 +37,9 @@ class BlameTable {
   /// The node that a failure speaks against though its record has no say about it: only a stage of scope
   /// cluster speaks about other nodes, and only about those of its group. Empty: there is none.
   [[nodiscard]] std::string outsider(const DeviationSummary& deviation, const NodeSummary& record) const;
+  /// The slow rail of all nodes that made the node miss a limit of the test that located it; null: none did.
+  [[nodiscard]] const Suspect* limitingRail(const DeviationSummary& deviation,
+                                            const NodeSummary& record) const;
 
  private:
   /// Of wrong results in a group.
@@ -71,6 +74,9 @@ class BlameTable {
   /// that end.
   [[nodiscard]] std::optional<Suspect> pairOf(const DeviationSummary& deviation,
                                               const NodeSummary& record) const;
+  /// Whether most nodes say that the rail is slow, between all nodes.
+  [[nodiscard]] bool isSlow(const std::string& rail, const DeviationSummary& deviation,
+                            const NodeSummary& record) const;
   [[nodiscard]] Blame ofOwn(const DeviationSummary& deviation, const NodeSummary& record) const;
   [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
                                const NodeSummary& record) const;
@@ -105,6 +111,11 @@ class BlameTable {
     std::set<std::string> earlier{};  ///< of these, who began before node 0 was started again
   };
   std::map<StageOfRun, LeaderSaid> leaderSays_;
+  /// "rail 3", and the plugin whose test says so: "ring".
+  using SlowRail = std::pair<std::string, std::string>;
+  std::map<StageOfRun, std::map<SlowRail, std::set<std::string>>>
+      railSays_;  ///< who says that a rail of all nodes is slow
+  std::map<StageOfRun, std::map<SlowRail, Suspect>> slowRails_;  ///< of which most nodes say so
   std::map<StageOfRun, std::map<int, std::set<std::string>>>
       accusers_;  ///< who hold a node to have ended a stage, by its number
 };

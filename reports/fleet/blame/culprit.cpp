@@ -58,6 +58,9 @@ bool readCulprit(const std::string& labels, Suspect& suspect) {
     suspect.kind = SuspectKind::kRail;
     suspect.node = node.substr(0, node.find(", "));
     suspect.what = node.substr(std::min(node.size(), suspect.node.size() + 2));
+  } else if (kind == "rail") {
+    suspect.kind = SuspectKind::kRail;
+    suspect.what = culprit;
   } else if (kind == "leaf-uplink") {
     suspect.kind = SuspectKind::kSwitch;
     suspect.what = behind(culprit, "uplink of ");
@@ -97,6 +100,10 @@ Suspect culpritOf(const DeviationSummary& d, const NodeSummary& record) {
     return ownPart(d, record);
   }
   return suspect;
+}
+
+std::string labelOf(const DeviationSummary& d, const std::string& name) {
+  return labelIn(d.labels, name);
 }
 
 int nodeNumber(const std::string& peer) {

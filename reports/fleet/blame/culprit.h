@@ -18,6 +18,9 @@ constexpr size_t kWholeNode = 3;  ///< devices that fail alike before the node i
 /// record has a say about the nodes that it names is for BlameTable.
 Suspect culpritOf(const DeviationSummary& deviation, const NodeSummary& record);
 
+/// The value of a label, or an empty text.
+std::string labelOf(const DeviationSummary& deviation, const std::string& name);
+
 /// The part of the record's own node that reports the deviation, whatever its labels say.
 Suspect ownPart(const DeviationSummary& deviation, const NodeSummary& record);
 

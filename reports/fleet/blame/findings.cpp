@@ -181,6 +181,7 @@ const char* findingClassName(FindingClass grade) {
 
 std::string Suspect::name() const {
   std::string text = suspectKindName(kind);
+  if (node.empty() && what.starts_with(text + " ")) return what;  // "rail 3", as the ring names it
   for (const std::string& part : {node, what})
     if (!part.empty()) text += " " + part;
   return text;

@@ -58,6 +58,16 @@ class LinkTable {
     return std::nullopt;
   }
 
+  /// Links between nodes of which neither end has another one; each with its first suspect.
+  [[nodiscard]] std::vector<size_t> single() const {
+    std::vector<size_t> found;
+    for (const auto& [end, partners] : links_)
+      if (const auto& [partner, links] = *partners.begin();
+          end.device.empty() && partners.size() == 1 && end < partner && links_.at(partner).size() == 1)
+        found.push_back(links.front());
+    return found;
+  }
+
   /// Takes the links of an end out of the table.
   std::vector<size_t> take(const End& end) {
     std::vector<size_t> taken;
@@ -120,11 +130,16 @@ bool isKnown(const End& end, const std::vector<size_t>& links, const std::vector
 /// Failed links between nodes.
 struct NodeLinks {
   size_t count = 0;
-  bool onMostNodes = false;  ///< more than half of the nodes report one
+  std::vector<size_t> single{};  ///< of which neither end has another one
+  bool onMostNodes = false;      ///< more than half of the nodes report one
 };
 
-NodeLinks nodeLinksOf(const std::vector<Suspect>& suspects, const FleetNodes& nodes) {
+/// With as many single ones the network itself is bad, and two links of a node may have failed by chance.
+constexpr size_t kBadNetwork = 3;
+
+NodeLinks nodeLinksOf(const std::vector<Suspect>& suspects, const LinkTable& table, const FleetNodes& nodes) {
   NodeLinks links;
+  links.single = table.single();
   std::set<std::string> reporters;
   for (const Suspect& suspect : suspects) {
     if (const std::optional<Ends> ends = endsOf(suspect);
@@ -140,7 +155,7 @@ NodeLinks nodeLinksOf(const std::vector<Suspect>& suspects, const FleetNodes& no
 }
 
 /// The finding about the end; the worst of its links speaks for it. Where links fail on most nodes, it is at
-/// fault only if most of them are its own.
+/// fault only if most of them are its own; where the network is bad, not for two.
 Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vector<Suspect>& suspects,
               const NodeLinks& all) {
   Suspect suspect = suspects[links.front()];
@@ -150,7 +165,14 @@ Suspect ofEnd(const End& end, const std::vector<size_t>& links, const std::vecto
   suspect.evidence = {fmt::format(
       "{} links of {} are slow or failed; {}", links.size(), end.device.empty() ? end.node : end.device,
       suspects[links.front()].evidence.empty() ? "" : suspects[links.front()].evidence.front())};
-  const bool oneOfMany = end.device.empty() && all.onMostNodes && 2 * links.size() <= all.count;
+  // Not by its own word.
+  const auto reported =
+      static_cast<size_t>(std::count_if(all.single.begin(), all.single.end(), [&](size_t i) {
+        const std::set<std::string>& reporters = suspects[i].reporters;
+        return reporters.size() > (reporters.contains(end.node) ? 1U : 0U);
+      }));
+  const bool oneOfMany = end.device.empty() && ((all.onMostNodes && 2 * links.size() <= all.count) ||
+                                                (links.size() <= 2 && reported >= kBadNetwork));
   suspect.ofPair = isKnown(end, links, suspects) && !oneOfMany &&
                    std::any_of(links.begin(), links.end(), [&](size_t i) { return suspects[i].ofPair; });
   suspect.endOfLinks = end.device.empty() && !suspect.ofPair;
@@ -206,8 +228,8 @@ std::set<std::string> confirmedEnds(const Suspect& links) {
 std::vector<Suspect> foldLinks(std::vector<Suspect> suspects, const FleetRecords& records,
                                const FleetNodes& nodes) {
   nameTheMissing(suspects, nodes);
-  const NodeLinks all = nodeLinksOf(suspects, nodes);
   LinkTable table(suspects);
+  const NodeLinks all = nodeLinksOf(suspects, table, nodes);
   std::vector<bool> folded(suspects.size(), false);
   std::vector<Suspect> found;
   while (const std::optional<End> common = table.common()) {

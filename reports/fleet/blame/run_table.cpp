@@ -184,6 +184,13 @@ std::string RunTable::namedBy(const NodeSummary& record, const StageSummary& sta
   return excused ? "" : node;
 }
 
+bool RunTable::wasIn(const std::string& run, const std::string& node) const {
+  const auto numbers = numbers_.find(run);
+  return numbers != numbers_.end() &&
+         std::any_of(numbers->second.begin(), numbers->second.end(),
+                     [&](const auto& number) { return number.second.contains(node); });
+}
+
 bool RunTable::hasMet(const std::string& run, const std::string& node) const {
   return met_.contains({run, node});
 }

@@ -69,6 +69,8 @@ class RunTable {
   [[nodiscard]] bool hasOtherNumber(const std::string& run, const std::string& node, int number) const;
   /// Whether the record is that of node 0, which nobody else claims to be.
   [[nodiscard]] bool leads(const NodeSummary& record) const;
+  /// Whether it says that it was in the run.
+  [[nodiscard]] bool wasIn(const std::string& run, const std::string& node) const;
   /// Whether it formed a group in the run.
   [[nodiscard]] bool hasMet(const std::string& run, const std::string& node) const;
   /// Who had the number as this record took it down; empty: it did not, or that node met others later.

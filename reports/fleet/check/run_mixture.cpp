@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
+#include "reports/fleet/read/runs.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -30,6 +32,7 @@ struct LastRun {
   std::string node;
   double started = 0;
   double finished = 0;
+  std::string run{};  ///< in which it met others; empty: unknown
 };
 
 bool sameStages(const NodeSummary& a, const NodeSummary& b) {
@@ -114,13 +117,16 @@ struct Runs {
 Runs runsOf(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
             const FleetNodes& nodes) {
   Runs runs;
+  std::set<std::string> expected;
+  for (const FleetNode& node : nodes) expected.insert(node.name);
+  const std::vector<std::string> ids = fleet::runsOf(records, expected);
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i].empty()) continue;
     const size_t newest = *std::max_element(
         candidates[i].begin(), candidates[i].end(),
         [&](size_t a, size_t b) { return records.nodes[a].started < records.nodes[b].started; });
     const NodeSummary& record = records.nodes[newest];
-    runs.last.push_back({i, nodes[i].name, record.started, record.finished});
+    runs.last.push_back({i, nodes[i].name, record.started, record.finished, ids[newest]});
     if (std::any_of(candidates[i].begin(), candidates[i].end(), [&](size_t other) {
           return other != newest && sameStages(records.nodes[other], record);
         }))
@@ -166,7 +172,14 @@ std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
   size_t most = 0;
   for (size_t k = 0; k < parts.size(); ++k)
     if (parts[k].size() >= parts[most].size()) most = k;
-  for (size_t k = 0; k < most; ++k) addOld(parts[k], parts[most].front().started, outdated);
+  // Those that met are of one run, whatever the clock of one of them says.
+  std::set<std::string> newer;
+  for (const LastRun& run : parts[most]) newer.insert(run.run);
+  newer.erase("");
+  for (size_t k = 0; k < most; ++k) {
+    std::erase_if(parts[k], [&](const LastRun& run) { return newer.contains(run.run); });
+    addOld(parts[k], parts[most].front().started, outdated);
+  }
   return outdated;
 }
 

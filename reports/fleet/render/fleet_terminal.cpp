@@ -50,7 +50,8 @@ class Screen {
 
 /// "device n2 gpu5 (serial 13)"; of a part that several nodes share only the part.
 std::string whoText(const Incident& incident) {
-  std::vector<std::string> parts = {incident.kind};
+  std::vector<std::string> parts;
+  if (!incident.part.starts_with(incident.kind + " ")) parts.push_back(incident.kind);  // "rail 3"
   if (incident.part.empty() || incident.kind == "device")
     parts.insert(parts.end(), incident.nodes.begin(), incident.nodes.end());
   if (incident.nodeCount > incident.nodes.size() && incident.part.empty())

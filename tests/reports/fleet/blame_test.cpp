@@ -196,6 +196,15 @@ class GroupFleet {
     end(node, Acceptance::kRejected, 1);
   }
 
+  /// Its first rank is slow in the stage.
+  void missesLimit(int node) {
+    Verdict& verdict = stage(node).verdicts.front();
+    verdict.outcome = Outcome::kFail;
+    verdict.metric = "ring.device_bandwidth";
+    verdict.detail = "gpu0: 24 GB/s, required at least 40 GB/s";
+    end(node, Acceptance::kRejected, 1);
+  }
+
   /// A verdict of a test of pairs in the record of `node`, about its link to another node.
   void reportsPair(int node, const std::string& peer) {
     stage(node).verdicts.push_back(testing::slowLink(stage(node).verdicts.front(), peer));
@@ -1346,6 +1355,30 @@ TEST(Blame, WhoseLinksFailToAllIsNoFaultOfTheFleet) {
   }
 }
 
+/// Of a network whose links fail here and there some end at one node.
+TEST(Blame, TwoLinksOfANodeAreChanceWhereSingleOnesFail) {
+  for (const int single : {0, 1, 2, 3, 4}) {
+    GroupFleet made(3, 16);
+    made.reportsPair(0, "1");
+    made.reportsPair(2, "1");
+    for (int link = 0; link < single; ++link) made.reportsPair(4 + 3 * link, std::to_string(5 + 3 * link));
+    const Fleet fleet = made.assess(false);
+    SCOPED_TRACE(single);
+    EXPECT_EQ(nodeOf(fleet, "n1").state, single < 3 ? NodeState::kRejected : NodeState::kAffected);
+    for (const char* node : {"n0", "n2"}) EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAffected);
+    EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
+  }
+}
+
+/// Single links that it invents itself do not excuse it.
+TEST(Blame, TwoLinksOfANodeAreNoChanceByItsOwnWord) {
+  GroupFleet made(3, 12);
+  for (const int node : {1, 2}) made.reportsPair(node, "0");
+  for (const char* link : {"link n3 - n4", "link n5 - n6", "link n7 - n8"}) made.reports(0, link, "link");
+  const Fleet fleet = made.assess(false);
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kRejected) << nodeOf(fleet, "n0").reason;
+}
+
 /// A run that was resumed has begun long before: which one was later their ends tell.
 TEST(Blame, WhichRunWasLaterTheirEndsTell) {
   for (const bool later : {false, true}) {
@@ -1402,6 +1435,108 @@ TEST(Blame, WhatARunOfAPartOfThePlanFoundIsOfTheNodeThatItMetUntilOthersMetItAga
     EXPECT_EQ(nodeOf(fleet, "n3").state, again ? NodeState::kAccepted : NodeState::kRejected)
         << nodeOf(fleet, "n3").reason;
     EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kAccepted) << nodeOf(fleet, "n2").reason;
+  }
+}
+
+/// What each node reaches with others is limited by it; but one node's word excuses nobody.
+TEST(Blame, ASlowRailIsNoFaultOfTheNodesOnIt) {
+  for (int speakers = 1; speakers <= 6; ++speakers) {
+    GroupFleet made(3, 6);
+    for (int node = 0; node < 6; ++node) {
+      if (node < speakers) made.reports(node, "rail 6", "rail");
+      if (node < 5) made.missesLimit(node);
+    }
+    const Fleet fleet = made.assess(false);
+    SCOPED_TRACE(speakers);
+    for (int node = 0; node < 6; ++node) {
+      const auto& known = nodeOf(fleet, GroupFleet::nameOf(node));
+      EXPECT_EQ(known.state, speakers > 3
+                                 ? node < 5 || speakers > 5 ? NodeState::kAffected : NodeState::kAccepted
+                             : node < 5 ? NodeState::kRejected
+                                        : NodeState::kAccepted)
+          << known.name << ": " << known.reason;
+      if (known.state == NodeState::kAffected) {
+        EXPECT_THAT(known.reason, HasSubstr("affected by rail 6"));
+      }
+    }
+    if (speakers > 3) {
+      made.expectFirst(fleet, "rail 6");
+      EXPECT_EQ(fleet.incidents.front().part, "rail 6");
+    }
+    EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
+  }
+}
+
+/// All others skip the stage in which one does not take part, and tell the truth about it.
+TEST(Blame, WhoDoesNotTakePartInAStageIsKnownToThoseThatSkipItForThat) {
+  GroupFleet made(3, 4);
+  for (int node = 0; node < 4; ++node) {
+    StageRecord& stage = made.stage(node);
+    stage.state = StageState::kSkipped;
+    stage.reason = node == 1 ? "the run was interrupted (SIGINT) before it"
+                             : "node 1 (n1) does not take part: the run was interrupted (SIGINT) before it";
+    stage.group = Json();
+    stage.ranks.clear();
+    stage.cases.clear();
+    stage.verdicts.resize(1);
+    Verdict& verdict = stage.verdicts.front();
+    verdict = Verdict();
+    verdict.stage = kStage;
+    verdict.outcome = Outcome::kSkipped;
+    verdict.required = true;
+    verdict.detail = stage.reason;
+    made.end(node, Acceptance::kIncomplete, 3);
+  }
+  const Fleet fleet = made.assess(false);
+  EXPECT_TRUE(fleet.findings.empty()) << fleet.findings.front().text;
+  for (const char* node : {"n0", "n2", "n3"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAffected) << nodeOf(fleet, node).reason;
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete) << nodeOf(fleet, "n1").reason;
+}
+
+TEST(Blame, WhoAloneReportsASlowRailIsAtFault) {
+  for (const int reporter : {0, 3}) {
+    GroupFleet made(3, 6);
+    made.reports(reporter, "rail 6", "rail");
+    const Fleet fleet = made.assess(false);
+    for (int node = 0; node < 6; ++node)
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(node)).state,
+                node == reporter ? NodeState::kRejected : NodeState::kAccepted)
+          << node;
+  }
+}
+
+/// It explains no other failure: wrong data, a rank that made no progress, the figure of another rail.
+TEST(Blame, ASlowRailHidesNoOtherFailureOfItsStage) {
+  struct Case {
+    const char* metric;
+    Outcome outcome;
+    const char* rail;
+    bool isLimited;
+  };
+  for (const Case& each : {Case{"ring.device_bandwidth", Outcome::kFail, "", true},
+                           {"ring.bandwidth", Outcome::kFail, "6", true},
+                           {"ring.bandwidth", Outcome::kFail, "5", false},
+                           {"env.ecc_uncorrected", Outcome::kFail, "", false},
+                           {"ring.device_bandwidth", Outcome::kError, "", false},
+                           {"memory.bandwidth", Outcome::kFail, "", false}}) {
+    GroupFleet made(3, 6);
+    for (int node = 0; node < 6; ++node) made.reports(node, "rail 6", "rail");
+    made.missesLimit(5);
+    Verdict& verdict = made.stage(5).verdicts.front();
+    verdict.metric = each.metric;
+    verdict.outcome = each.outcome;
+    if (*each.rail != 0) verdict.labels["rail"] = each.rail;
+    made.end(5, Acceptance::kRejected, 1);
+    const Fleet fleet = made.assess(false);
+    SCOPED_TRACE(fmt::format("{} {}", each.metric, each.rail));
+    EXPECT_EQ(nodeOf(fleet, "n5").state, each.isLimited                    ? NodeState::kAffected
+                                         : each.outcome == Outcome::kError ? NodeState::kIncomplete
+                                                                           : NodeState::kRejected)
+        << nodeOf(fleet, "n5").reason;
+    const bool named = std::any_of(fleet.suspects.begin(), fleet.suspects.end(),
+                                   [](const auto& suspect) { return suspect.node == "n5"; });
+    EXPECT_EQ(named, !each.isLimited);
   }
 }
 

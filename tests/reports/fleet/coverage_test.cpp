@@ -187,6 +187,54 @@ TEST(Coverage, APauseBetweenTwoRunsIsNotHiddenByOneRecord) {
   }
 }
 
+/// Two that met are of one run, whatever the clock of one of them says.
+TEST(Coverage, NobodyMakesTheRecordOfWhomItMetAnOldOne) {
+  for (const bool met : {true, false}) {
+    FleetFolder folder;
+    for (const int number : {0, 1}) {
+      Record record = nodeRecord(fmt::format("n{}", number));
+      record.nodeRank = number;
+      record.nodeCount = 2;
+      record.stages.push_back(
+          testing::metStage("ring", {"n0", "n1"}, number, 1, met ? "one" : fmt::format("of{}", number)));
+      record.started += number * 32 * 86400.0;
+      record.finished += number * 32 * 86400.0;
+      settle(record);
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess({"n0", "n1"});
+    EXPECT_EQ(nodeOf(fleet, "n0").state == NodeState::kStale, !met) << nodeOf(fleet, "n0").reason;
+  }
+}
+
+/// Where folders are numbered, one with a node's name is none that a launcher made for it.
+TEST(Coverage, ATornRecordThatANodeMakesBelowItsNumberedFolderIsOfNobodyElse) {
+  FleetFolder folder;
+  folder.add(nodeRecord("n1"), "node-0000");
+  folder.add(nodeRecord("n2"), "node-0001");
+  folder.add(nodeRecord("n3"), "node-0002/n3");
+  for (const char* name : {"n1", "n2"}) folder.write(fmt::format("node-0002/{}/record.json", name), "{");
+  for (const bool kept : {false, true}) {
+    if (kept) folder.add(nodeRecord("n1"), "kept/n1");
+    const Fleet fleet = folder.assess({"n1", "n2", "n3"});
+    for (const char* name : {"n1", "n2", "n3"})
+      EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kAccepted) << kept << nodeOf(fleet, name).reason;
+  }
+  // A stray record in a folder of another name does not make these numbered.
+  FleetFolder named;
+  for (const char* name : {"n1", "n2", "n3"}) named.add(nodeRecord(name), std::string("first/") + name);
+  named.add(nodeRecord("n1"), "again");
+  named.write("second/n2/record.json", "{");
+  EXPECT_EQ(nodeOf(named.assess({"n1", "n2", "n3"}), "n2").state, NodeState::kIncomplete);
+  // Beside the numbered ones, in a tree of its own, it is one.
+  FleetFolder other;
+  other.add(nodeRecord("n1"), "first/node-0000");
+  other.add(nodeRecord("n2"), "first/node-0001");
+  other.write("again/n2/record.json", "{");
+  const Fleet fleet = other.assess({"n1", "n2"});
+  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kIncomplete);
+}
+
 TEST(Coverage, IsNotPassedByTryingAgain) {
   FleetFolder folder;
   Record old = failedRecord("n1");
