@@ -338,8 +338,8 @@ bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
   if (stage == nullptr || runs_.isOfOneNode(*stage, record)) return false;
   if (!clusterNodes_.empty() && !clusterNodes_.contains(node)) return false;
   const auto& members = runs_.membersOf({runs_.runOf(record), stage->name});
-  // All skipped it, as where one cannot take part.
-  if (members.empty()) return runs_.wasIn(runs_.runOf(record), node);
+  // All skipped it, as where one cannot take part: that changes nothing for it.
+  if (members.empty()) return d.outcome == Outcome::kSkipped;
   if (members.contains(node)) return true;
   // Who left no record at all is reached by everybody: that changes nothing for it.
   if (!runs_.hasRecord(node)) return true;

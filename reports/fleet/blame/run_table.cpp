@@ -9,6 +9,7 @@
 
 #include "reports/fleet/blame/cluster_stages.h"
 #include "reports/fleet/blame/later_meetings.h"
+#include "reports/fleet/read/cause.h"
 #include "reports/fleet/read/runs.h"
 #include "runner/core/majority.h"
 #include "runner/core/text.h"
@@ -74,6 +75,7 @@ RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool ma
   settle(std::move(clashes));
   findDeserters();
   findAbsentees(expected);
+  findUnable();
   findOdd();
   settlePairs();
   for (const auto& [run, numbers] : numbers_)
@@ -182,13 +184,6 @@ std::string RunTable::namedBy(const NodeSummary& record, const StageSummary& sta
       excused_.contains({{runOf(record), stage.name}, node}) ||
       later_->wasMetAfter(node, record.finished, runOf(record));  // a part of a plan has no meetings
   return excused ? "" : node;
-}
-
-bool RunTable::wasIn(const std::string& run, const std::string& node) const {
-  const auto numbers = numbers_.find(run);
-  return numbers != numbers_.end() &&
-         std::any_of(numbers->second.begin(), numbers->second.end(),
-                     [&](const auto& number) { return number.second.contains(node); });
 }
 
 bool RunTable::hasMet(const std::string& run, const std::string& node) const {
@@ -480,6 +475,41 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
              fmt::format("{} says that nobody else was in its run, and that of {} lacked a node in stage {}",
                          node, shortNames({voices.begin(), voices.end()}),
                          printable(records_.names->texts[stage], 200))});
+  }
+}
+
+void RunTable::findUnable() {
+  struct Said {
+    std::set<std::string> voices;
+    std::string reason;
+    double first = 0;  ///< when the first of their records ended
+  };
+  std::map<std::pair<StageOfRun, std::string>, Said> all;  // by stage, and whom they name
+  for (const Entry& entry : entries_) {
+    const NodeSummary& record = *entry.record;
+    if (entry.repeated) continue;
+    for (const StageSummary& stage : record.stages) {
+      if (stage.state != StageState::kSkipped || !isOverNodes(stage) || !wasUnable(stage.reason)) continue;
+      for (const Mention& mention : accusedBy(stage.reason)) {
+        if (mention.host == record.node) continue;
+        Said& said = all[{{runOf(record), stage.name}, mention.host}];
+        said.first = said.voices.empty() ? record.finished : std::min(said.first, record.finished);
+        said.voices.insert(record.node);
+        said.reason = stage.reason;
+      }
+    }
+  }
+  std::set<std::string> named = clashingAlone();
+  for (const auto& [about, said] : all) {
+    const auto& [stage, node] = about;
+    if (said.voices.size() < 2 || !later_->isAccepted(node) ||
+        later_->wasMetAfter(node, said.first, stage.first) || !named.insert(node).second)
+      continue;
+    clashes_.push_back(
+        {{node},
+         fmt::format("{} is accepted by its own record, and {} say in stage {}: {}", node,
+                     shortNames({said.voices.begin(), said.voices.end()}),
+                     printable(records_.names->texts[stage.second], 200), printable(said.reason, 300))});
   }
 }
 

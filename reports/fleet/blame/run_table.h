@@ -69,8 +69,6 @@ class RunTable {
   [[nodiscard]] bool hasOtherNumber(const std::string& run, const std::string& node, int number) const;
   /// Whether the record is that of node 0, which nobody else claims to be.
   [[nodiscard]] bool leads(const NodeSummary& record) const;
-  /// Whether it says that it was in the run.
-  [[nodiscard]] bool wasIn(const std::string& run, const std::string& node) const;
   /// Whether it formed a group in the run.
   [[nodiscard]] bool hasMet(const std::string& run, const std::string& node) const;
   /// Who had the number as this record took it down; empty: it did not, or that node met others later.
@@ -124,6 +122,8 @@ class RunTable {
   /// Accepted nodes that were in no run with others, beside a group that did not form since nodes did not
   /// come of which nobody knows the names: more than left no record.
   void findAbsentees(const std::set<std::string>& expected);
+  /// Accepted nodes of which two others say that their own run had failed or ended before a stage of all.
+  void findUnable();
   /// What all records of a plan, or all of one group, must say alike.
   void findOdd();
   /// Of two that contradict each other either may be lying; who contradicts several, one by one, is it.

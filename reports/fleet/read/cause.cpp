@@ -37,12 +37,18 @@ constexpr std::array<std::string_view, 6> kStopped = {"was stopped because the r
                                                       "the time limit of Slurm job",
                                                       "was interrupted before it"};
 
+/// What node 0 says of one that skips a stage of all.
+constexpr std::string_view kTakesNoPart = " does not take part: ";
+
 /// What node 0, or who misses it, says when nodes do not meet.
-constexpr std::array<std::string_view, 8> kNotMet = {
-    " did not arrive: ",           " did not answer at ",
-    " did not come to this stage", " did not decide about this stage",
-    " does not take part: ",       ", which serves the store: ",
-    " from most nodes: ",          "; all nodes of a run must have the same"};
+constexpr std::array<std::string_view, 8> kNotMet = {" did not arrive: ",
+                                                     " did not answer at ",
+                                                     " did not come to this stage",
+                                                     " did not decide about this stage",
+                                                     kTakesNoPart,
+                                                     ", which serves the store: ",
+                                                     " from most nodes: ",
+                                                     "; all nodes of a run must have the same"};
 
 constexpr size_t kMostOfCause = 2'000;  ///< bytes; node 0 names at most 20 nodes
 constexpr size_t kMostOfText = 8'000;   ///< in which a cause is looked for
@@ -119,7 +125,8 @@ CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped
                     culprit = withoutQuotes(boundedCause(named));
   if (has(detail, kUntold)) return {Cause::kRank, {}};
   if (!culprit.empty() && has(detail, culprit)) return {Cause::kPeer, culprit};
-  if (has(detail, "prerequisite stage ")) return {Cause::kNeed, {}};
+  // That of another node is none of its own.
+  if (has(detail, "prerequisite stage ") && !has(detail, kTakesNoPart)) return {Cause::kNeed, {}};
   if (std::any_of(kNotMet.begin(), kNotMet.end(),
                   [&](std::string_view words) { return has(detail, words); }) ||
       has(detail, " was interrupted by its user"))
@@ -130,6 +137,11 @@ CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped
   const size_t peer = detail.find(kStoppedFor);
   if (peer == std::string_view::npos) return {has(detail, kLostGroup) ? Cause::kGroup : Cause::kOwn, {}};
   return {Cause::kPeer, detail.substr(peer + kStoppedFor.size())};
+}
+
+bool wasUnable(std::string_view reason) {
+  return has(reason, kTakesNoPart) && (has(reason, "prerequisite stage ") || has(reason, "interrupted") ||
+                                       has(reason, "cancelled") || has(reason, "time limit"));
 }
 
 std::string boundedCause(std::string_view text) {

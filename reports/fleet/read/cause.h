@@ -36,6 +36,10 @@ struct Mention {
   bool interrupted = false;  ///< a user or scheduler ended it: nobody's fault
 };
 
+/// Whether a stage was skipped since a node's own run had failed or was ended before it: then its record is
+/// not accepted.
+bool wasUnable(std::string_view reason);
+
 /// A text that may name parts, short enough to be kept, and cut where a name ends: the start of a number
 /// would name another part.
 std::string boundedCause(std::string_view text);

@@ -95,8 +95,9 @@ class Runs {
     std::vector<uint32_t> runs;
     for (const auto& [run, nodes] : at->second) runs.push_back(run);
     std::erase_if(runs, [&](uint32_t run) {
-      return !hadNodes(run, record.nodeCount) || at->second.at(run).contains(record.nodeRank) ||
-             isOfAnother(run, record);
+      // One of several nodes that a single record tells may be its invention.
+      return (record.nodeCount > 2 && at->second.at(run).size() < 2) || !hadNodes(run, record.nodeCount) ||
+             at->second.at(run).contains(record.nodeRank) || isOfAnother(run, record);
     });
     return runs.size() == 1 ? runs.front() : kNone;
   }

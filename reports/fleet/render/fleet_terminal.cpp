@@ -48,11 +48,12 @@ class Screen {
   std::string out_;
 };
 
-/// "device n2 gpu5 (serial 13)"; of a part that several nodes share only the part.
+/// "device n2 gpu5 (serial 13)", "rail n2 rail 3"; of a part that several nodes share only the part.
 std::string whoText(const Incident& incident) {
   std::vector<std::string> parts;
-  if (!incident.part.starts_with(incident.kind + " ")) parts.push_back(incident.kind);  // "rail 3"
-  if (incident.part.empty() || incident.kind == "device")
+  const bool ofNode = incident.kind == "device" || (incident.kind == "rail" && incident.nodeCount == 1);
+  if (ofNode || !incident.part.starts_with(incident.kind + " ")) parts.push_back(incident.kind);  // "rail 3"
+  if (incident.part.empty() || ofNode)
     parts.insert(parts.end(), incident.nodes.begin(), incident.nodes.end());
   if (incident.nodeCount > incident.nodes.size() && incident.part.empty())
     parts.push_back(fmt::format("and {} more", incident.nodeCount - incident.nodes.size()));

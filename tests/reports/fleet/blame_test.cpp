@@ -1469,29 +1469,61 @@ TEST(Blame, ASlowRailIsNoFaultOfTheNodesOnIt) {
 
 /// All others skip the stage in which one does not take part, and tell the truth about it.
 TEST(Blame, WhoDoesNotTakePartInAStageIsKnownToThoseThatSkipItForThat) {
-  GroupFleet made(3, 4);
-  for (int node = 0; node < 4; ++node) {
-    StageRecord& stage = made.stage(node);
-    stage.state = StageState::kSkipped;
-    stage.reason = node == 1 ? "the run was interrupted (SIGINT) before it"
-                             : "node 1 (n1) does not take part: the run was interrupted (SIGINT) before it";
-    stage.group = Json();
-    stage.ranks.clear();
-    stage.cases.clear();
-    stage.verdicts.resize(1);
-    Verdict& verdict = stage.verdicts.front();
-    verdict = Verdict();
-    verdict.stage = kStage;
-    verdict.outcome = Outcome::kSkipped;
-    verdict.required = true;
-    verdict.detail = stage.reason;
-    made.end(node, Acceptance::kIncomplete, 3);
+  for (const char* why :
+       {"the run was interrupted (SIGINT) before it", "prerequisite stage gpu did not pass (fail)"})
+    for (const bool required : {true, false})
+      for (const bool lies : {false, true})
+        for (const int number : {1, 3}) {
+          if (number == 3 && !lies) continue;
+          GroupFleet made(3, 4);
+          const Record clean = made.record(1);
+          for (int node = 0; node < 4; ++node) {
+            StageRecord& stage = made.stage(node);
+            stage.state = StageState::kSkipped;
+            stage.reason = node == 1 ? why : std::string("node 1 (n1) does not take part: ") + why;
+            stage.group = Json();
+            stage.ranks.clear();
+            stage.cases.clear();
+            stage.verdicts.resize(1);
+            Verdict& verdict = stage.verdicts.front();
+            verdict = Verdict();
+            verdict.stage = kStage;
+            verdict.outcome = Outcome::kSkipped;
+            verdict.required = required;
+            verdict.detail = stage.reason;
+            made.end(node, required || node == 1 ? Acceptance::kIncomplete : Acceptance::kAccepted,
+                     required || node == 1 ? 3 : 0);
+          }
+          if (lies) {
+            made.record(1) = clean;
+            made.stage(1).group["id"] = "invented";
+            made.record(1).nodeRank = number;
+          }
+          const Fleet fleet = made.assess(false);
+          SCOPED_TRACE(fmt::format("{} {} {} {}", why, required, lies, number));
+          EXPECT_NE(nodeOf(fleet, "n1").state, NodeState::kAccepted);
+          for (const char* node : {"n0", "n2"})
+            EXPECT_EQ(nodeOf(fleet, node).state, required ? NodeState::kAffected : NodeState::kAccepted)
+                << nodeOf(fleet, node).reason;
+          if (!lies) {
+            EXPECT_TRUE(fleet.findings.empty()) << fleet.findings.front().text;
+          }
+        }
+}
+
+/// ... nor one that claims the number of another, where the group did not form.
+TEST(Blame, WhoDidNotArriveEscapesByNoNumber) {
+  for (const int number : {1, 3}) {
+    GroupFleet made(3, 5);
+    const Record clean = made.record(1);
+    for (const int node : {0, 2, 3, 4})
+      made.didNotBegin(node, "1 of 5 nodes did not arrive: node 1; look at their runs, or start them");
+    made.record(1) = clean;
+    made.stage(1).group["id"] = "invented";
+    made.record(1).nodeRank = number;
+    const Fleet fleet = made.assess(false);
+    EXPECT_NE(nodeOf(fleet, "n1").state, NodeState::kAccepted) << number;
   }
-  const Fleet fleet = made.assess(false);
-  EXPECT_TRUE(fleet.findings.empty()) << fleet.findings.front().text;
-  for (const char* node : {"n0", "n2", "n3"})
-    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAffected) << nodeOf(fleet, node).reason;
-  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete) << nodeOf(fleet, "n1").reason;
 }
 
 TEST(Blame, WhoAloneReportsASlowRailIsAtFault) {
