@@ -480,11 +480,12 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
 
 void RunTable::findUnable() {
   struct Said {
+    std::string run;  ///< of one of them: those that met nobody are of runs that one can only guess at
     std::set<std::string> voices;
     std::string reason;
     double first = 0;  ///< when the first of their records ended
   };
-  std::map<std::pair<StageOfRun, std::string>, Said> all;  // by stage, and whom they name
+  std::map<std::pair<StageOfRun, std::string>, Said> all;  // by fleet id, stage, and whom they name
   for (const Entry& entry : entries_) {
     const NodeSummary& record = *entry.record;
     if (entry.repeated) continue;
@@ -492,18 +493,29 @@ void RunTable::findUnable() {
       if (stage.state != StageState::kSkipped || !isOverNodes(stage) || !wasUnable(stage.reason)) continue;
       for (const Mention& mention : accusedBy(stage.reason)) {
         if (mention.host == record.node) continue;
-        Said& said = all[{{runOf(record), stage.name}, mention.host}];
+        Said& said = all[{{record.fleetId, stage.name}, mention.host}];
+        said.run = runOf(record);
         said.first = said.voices.empty() ? record.finished : std::min(said.first, record.finished);
         said.voices.insert(record.node);
         said.reason = stage.reason;
       }
     }
   }
+  // Its failure is known, and a waiver of the fleet covers it.
+  const auto isWaived = [&](const std::string& node) {
+    return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.record->node == node &&
+             std::any_of(entry.record->waivers.begin(), entry.record->waivers.end(),
+                         [&](const WaiverCount& one) {
+                           return one.waiver < records_.names->givenWaivers.size() && one.covered > 0;
+                         });
+    });
+  };
   std::set<std::string> named = clashingAlone();
   for (const auto& [about, said] : all) {
     const auto& [stage, node] = about;
     if (said.voices.size() < 2 || !later_->isAccepted(node) ||
-        later_->wasMetAfter(node, said.first, stage.first) || !named.insert(node).second)
+        later_->wasMetAfter(node, said.first, said.run) || isWaived(node) || !named.insert(node).second)
       continue;
     clashes_.push_back(
         {{node},

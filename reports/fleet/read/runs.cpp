@@ -71,6 +71,12 @@ class Runs {
     first_[from] = into;
     members_[into].merge(members_[from]);
   }
+  /// Nodes whose records name the run's groups.
+  [[nodiscard]] size_t tellers(uint32_t run) const {
+    std::set<std::string> names;
+    for (const auto& [node, number] : members_.at(run)) names.insert(node);
+    return names.size();
+  }
   /// By most of its records.
   [[nodiscard]] bool hadNodes(uint32_t run, int count) const {
     size_t all = 0, own = 0;
@@ -95,8 +101,8 @@ class Runs {
     std::vector<uint32_t> runs;
     for (const auto& [run, nodes] : at->second) runs.push_back(run);
     std::erase_if(runs, [&](uint32_t run) {
-      // One of several nodes that a single record tells may be its invention.
-      return (record.nodeCount > 2 && at->second.at(run).size() < 2) || !hadNodes(run, record.nodeCount) ||
+      // One of several nodes that a single node tells may be its invention.
+      return (record.nodeCount > 2 && tellers(run) < 2) || !hadNodes(run, record.nodeCount) ||
              at->second.at(run).contains(record.nodeRank) || isOfAnother(run, record);
     });
     return runs.size() == 1 ? runs.front() : kNone;

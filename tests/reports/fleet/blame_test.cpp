@@ -1511,6 +1511,51 @@ TEST(Blame, WhoDoesNotTakePartInAStageIsKnownToThoseThatSkipItForThat) {
         }
 }
 
+/// Where hardware lacks it is well, and so say all.
+TEST(Blame, WhoSkipsAnOptionalStageForLackOfHardwareIsAccepted) {
+  GroupFleet made(3, 4);
+  for (int node = 0; node < 4; ++node) {
+    StageRecord& stage = made.stage(node);
+    const std::string why = "prerequisite stage disk did not pass (skipped)";
+    testing::skipOptional(stage);
+    stage.reason = node == 1 ? why : "node 1 (n1) does not take part: " + why;
+    for (Verdict& verdict : stage.verdicts) verdict.detail = stage.reason;
+    made.end(node, Acceptance::kAccepted, 0);
+  }
+  const Fleet fleet = made.assess(false);
+  EXPECT_TRUE(fleet.findings.empty()) << fleet.findings.front().text;
+  for (const auto& node : fleet.nodes) EXPECT_EQ(node.state, NodeState::kAccepted) << node.reason;
+}
+
+/// Nor by several records of invented groups, each of which lacks another number.
+TEST(Blame, WhoCouldNotTakePartInventsNoRunsForTheOthers) {
+  GroupFleet made(3, 4);
+  const Record clean = made.record(1);
+  for (int node = 0; node < 4; ++node) {
+    StageRecord& stage = made.stage(node);
+    testing::skipOptional(stage);
+    stage.reason = "node 1 (n1) does not take part: prerequisite stage gpu did not pass (fail)";
+    for (Verdict& verdict : stage.verdicts) verdict.detail = stage.reason;
+    made.end(node, Acceptance::kAccepted, 0);
+  }
+  const Record skips = made.record(1);
+  int copies = 0;
+  for (const int lacks : {0, 2, 3})
+    for (const int number : {0, 2, 3}) {
+      if (number == lacks) continue;
+      Record record = clean;
+      record.nodeRank = number;
+      record.started -= 100.0 * ++copies;
+      record.stages.back().group["id"] = fmt::format("without{}", lacks);
+      made.add(record, fmt::format("n1/{}", copies));
+    }
+  made.record(1) = skips;
+  made.stage(1).reason = "no RDMA device";
+  const Fleet fleet = made.assess(false);
+  EXPECT_NE(nodeOf(fleet, "n1").state, NodeState::kAccepted);
+  EXPECT_NE(fleet.acceptance, Acceptance::kAccepted);
+}
+
 /// ... nor one that claims the number of another, where the group did not form.
 TEST(Blame, WhoDidNotArriveEscapesByNoNumber) {
   for (const int number : {1, 3}) {
