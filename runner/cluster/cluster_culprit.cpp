@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
 #include <tuple>
 
 #include "runner/cluster/cluster_evidence.h"
@@ -136,12 +138,14 @@ Culprit stoppedOrStuck(const std::vector<NodeReport>& nodes) {
   });
 }
 
-/// Whether more than one node says that a rank is behind: its own, or two others. One could make it up.
-bool isVouchedFor(const Place& behind, const std::vector<Place>& all) {
-  std::set<const NodeReport*> ahead;
+/// Whether the ranks by which one is odd are of its own node, or of two others: one other node could make
+/// them up, or they hang.
+bool isVouchedFor(const Place& odd, const std::vector<Place>& all,
+                  const std::function<bool(const RankReport&)>& isWitness) {
+  std::set<const NodeReport*> nodes;
   for (const Place& place : all)
-    if (place.rank->casesEnded > behind.rank->casesEnded) ahead.insert(place.node);
-  return ahead.contains(behind.node) || ahead.size() > 1;
+    if (isWitness(*place.rank)) nodes.insert(place.node);
+  return nodes.contains(odd.node) || nodes.size() > 1;
 }
 
 /// A rank that is cases behind all others, or at work while all others wait.
@@ -153,7 +157,8 @@ Culprit straggler(const std::vector<NodeReport>& nodes) {
   const int most = std::max_element(all.begin(), all.end(), byCases)->rank->casesEnded;
   for (const Place& place : all)
     if (place.rank->casesEnded < most) behind.push_back(place);
-  if (behind.size() == 1 && isVouchedFor(behind[0], all))
+  const auto isAhead = [&](const RankReport& r) { return r.casesEnded > behind[0].rank->casesEnded; };
+  if (behind.size() == 1 && isVouchedFor(behind[0], all, isAhead))
     return {fmt::format("{} is behind: it ended {} cases where all others ended {}", nameOf(behind[0]),
                         behind[0].rank->casesEnded, most),
             {behind[0].rank->rank}};
@@ -163,12 +168,8 @@ Culprit straggler(const std::vector<NodeReport>& nodes) {
   std::partial_sort(busiest.begin(), busiest.begin() + 2, busiest.end(), byActivity);
   const double mostActive = busiest[0].rank->active, next = busiest[1].rank->active;
   const bool known = std::all_of(all.begin(), all.end(), [](const Place& p) { return p.rank->active >= 0; });
-  // That of two nodes the other one's ranks wait only that one says: they may hang, or it may lie.
-  const bool saidByOne = std::all_of(all.begin(), all.end(), [&](const Place& p) {
-    return (p.node == busiest[0].node) == (p.rank == busiest[0].rank) &&
-           (p.rank == busiest[0].rank || p.node == busiest[1].node);
-  });
-  if (known && !saidByOne && mostActive >= kBusy && next <= mostActive * kWaiting)
+  const auto waits = [&](const RankReport& r) { return &r != busiest[0].rank; };
+  if (known && mostActive >= kBusy && next <= mostActive * kWaiting && isVouchedFor(busiest[0], all, waits))
     return {fmt::format(
                 "{} is running while all others wait for it: not asleep in {:.0f}% of the samples, the next "
                 "one in {:.0f}%",

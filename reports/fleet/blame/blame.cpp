@@ -300,7 +300,7 @@ Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) co
   if (own && !suspect.located)
     if (const Suspect* rail = limitingRail(d, record)) return {{*rail}, false, ""};
   // A switch, and a rail of which most say so, are no node's own parts.
-  const bool isRail = isOfTheFabric(suspect) && suspect.kind == SuspectKind::kRail;
+  const bool isRail = suspect.kind == SuspectKind::kRail && suspect.node.empty();
   if (isRail ? !isSlow(suspect.what, d, record)
              : !endOf && !runs_.leads(record) && suspect.kind != SuspectKind::kSwitch)
     return {{ownPart(d, record)}, true, ""};
