@@ -53,6 +53,8 @@ Error interruptedError() {
 
 Result<Json> ClusterAgreement::ask(const std::string& name, const Json& mine, double patience,
                                    const Decide& decide, const std::string& stage) {
+  if (!node_.leads())
+    if (auto known = answerOfLeader(stage)) return *std::move(known);
   {
     const std::lock_guard lock(node_.mutex);
     if (!node_.refused.empty()) return Error{ErrorCode::kUsage, node_.refused, ""};
@@ -78,11 +80,8 @@ void ClusterAgreement::decline(const std::string& name, const Json& mine) {
   if (!node_.leads())
     return node_.answered(
         node_.client->set(answerKey(name, node_.options.nodeRank), dumpJson({{kLeaves, mine}})));
-  const auto live = [&] {
-    const std::lock_guard lock(node_.mutex);
-    return node_.peers.liveOthers(node_.time.now());
-  };
-  (void)publish(name, mine, live()).ok();
+  // The others may still be busy, and have not been heard of yet: node 0 must not be gone before they know.
+  (void)publish(name, mine, node_.options.nodeCount - 1).ok();
 }
 
 /// Whether node `rank`, which has not answered, may still do so.
@@ -256,7 +255,16 @@ Result<std::string> ClusterAgreement::awaitDecision(const std::string& name, dou
 
 bool ClusterAgreement::hasFinished(int rank, const std::string& stage) {
   const std::lock_guard lock(node_.mutex);
-  return !stage.empty() && !node_.peers.finished(rank, stage).value_or("").empty();
+  return !stage.empty() && (!node_.peers.finished(rank, stage).value_or("").empty() ||
+                            !node_.peers.whyDeclined(rank, stage).empty());
+}
+
+/// Of a stage that node 0 has finished before this node came: it may have left since.
+std::optional<Json> ClusterAgreement::answerOfLeader(const std::string& stage) {
+  if (!hasFinished(0, stage)) return std::nullopt;
+  const std::lock_guard lock(node_.mutex);
+  if (const std::string why = node_.peers.whyDeclined(0, stage); !why.empty()) return Json{{"skip", why}};
+  return Json{{"finished", true}};
 }
 
 Result<Json> ClusterAgreement::askLeader(const Question& question) {
@@ -266,7 +274,7 @@ Result<Json> ClusterAgreement::askLeader(const Question& question) {
   std::string checked = lastRead_;
   std::optional<std::string> told;  // the start of node 0 that was given this node's answer
   while (true) {
-    if (hasFinished(0, question.stage)) return Json{{"finished", true}};
+    if (auto known = answerOfLeader(question.stage)) return *std::move(known);
     if (const std::string now = node_.leader(); told != now) {
       const Status status = node_.client->set(key, dumpJson(question.mine));
       node_.answered(status);

@@ -28,8 +28,8 @@ class ClusterAgreement {
   /// Where that has "parts", one for each node rank, each node gets only its own, as "part". kTimeout: node 0
   /// did not come to the question; if this node has never met it, it waits that long only once. kIo: node 0
   /// was lost. kUsage: as ClusterMembership::join(). `stage`: where the question is whether to enter that
-  /// stage; nodes that have finished it are not waited for, and where node 0 has, the answer is {"finished":
-  /// true}.
+  /// stage; nodes that have finished it, or do not take part, are not waited for, and where node 0 has, the
+  /// answer is {"finished": true} or {"skip": WHY}.
   Result<Json> ask(const std::string& name, const Json& mine, double patience, const Decide& decide,
                    const std::string& stage = "");
   /// Gives this node's answer without waiting for the decision; on node 0 `mine` is the decision at once.
@@ -60,6 +60,7 @@ class ClusterAgreement {
   Result<Json> leadQuestion(const Question& question, const Decide& decide);
   [[nodiscard]] std::optional<Error> whyStopWaiting(const Question& question, double since, double openSince);
   [[nodiscard]] bool hasFinished(int rank, const std::string& stage);
+  [[nodiscard]] std::optional<Json> answerOfLeader(const std::string& stage);
 
   ClusterNode& node_;
   ClusterNews& news_;

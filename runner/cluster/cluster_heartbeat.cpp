@@ -134,6 +134,7 @@ std::string ClusterHeartbeat::ownStatus() {
   status.interrupted = node_.options.cancelled->load();
   const std::lock_guard lock(node_.mutex);
   status.finished = node_.peers.ownFinished();
+  status.declined = node_.peers.ownDeclined();
   rounds_.addFailures(status);
   status.ended = ended_;
   return statusText(status);

@@ -139,6 +139,16 @@ void ClusterMembership::noteFinished(const std::string& stage, const std::string
   node_.peers.noteFinished(stage, outcome);
 }
 
+void ClusterMembership::noteDeclined(const std::string& stage, const std::string& why) {
+  const std::lock_guard lock(node_.mutex);
+  node_.peers.noteDeclined(stage, why);
+}
+
+std::string ClusterMembership::whyDeclined(int rank, const std::string& stage) {
+  const std::lock_guard lock(node_.mutex);
+  return node_.peers.whyDeclined(rank, stage);
+}
+
 std::string ClusterMembership::finishedWhere(const std::string& stage) {
   if (node_.leads()) {
     const std::lock_guard lock(node_.mutex);

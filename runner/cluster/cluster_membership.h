@@ -40,6 +40,10 @@ class ClusterMembership {
 
   /// Remembers that this node has finished a stage of all nodes, and tells the others.
   void noteFinished(const std::string& stage, const std::string& outcome);
+  /// Remembers that this node does not take part in a stage of all nodes, and tells the others.
+  void noteDeclined(const std::string& stage, const std::string& why);
+  /// "node 2 (n2) does not take part: WHY", of another node; empty where it has not said so.
+  std::string whyDeclined(int rank, const std::string& stage);
   /// Which nodes have finished the stage and which have not: "it is on ..., and not on ...", as far as node 0
   /// knows; empty where nobody has.
   std::string finishedWhere(const std::string& stage);

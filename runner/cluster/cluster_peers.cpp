@@ -43,6 +43,7 @@ double heartbeatInterval(int nodes, double lostAfter) {
 std::string statusText(const NodeStatus& status) {
   Json json = {{"nonce", status.nonce}, {"host", status.host}, {"identity", status.identity}};
   if (!status.finished.empty()) json["finished"] = status.finished;
+  if (!status.declined.empty()) json["declined"] = status.declined;
   if (!status.round.empty()) json["round"] = status.round;
   for (const RankReport& report : status.failures) json["failures"].push_back(toJson(report));
   if (status.interrupted) json["interrupted"] = true;
@@ -59,6 +60,7 @@ Result<NodeStatus> statusFromText(std::string_view text) {
   reader.read("host", status.host);
   reader.read("identity", status.identity);
   reader.optional("finished", status.finished);
+  reader.optional("declined", status.declined);
   reader.optional("round", status.round);
   reader.optional("interrupted", status.interrupted);
   reader.optional("ended", status.ended);
@@ -76,7 +78,8 @@ ClusterPeers::ClusterPeers(const ClusterOptions& options)
     : options_(options),
       claims_{{shortNameOf(options.host), 1}},
       peers_(options.nodeRank == 0 ? static_cast<size_t>(options.nodeCount) : 1),
-      finished_(options.finished) {}
+      finished_(options.finished),
+      declined_(options.declined) {}
 
 void ClusterPeers::takeStatus(int rank, std::optional<NodeStatus> status, double now) {
   Peer& peer = at(rank);
@@ -183,6 +186,17 @@ std::string ClusterPeers::identityProblem(int rank, bool theyLead) const {
 void ClusterPeers::noteFinished(const std::string& stage, const std::string& outcome) {
   finished_[stage] = outcome;
   ++changes_;
+}
+
+void ClusterPeers::noteDeclined(const std::string& stage, const std::string& why) {
+  declined_[stage] = why;
+  ++changes_;
+}
+
+std::string ClusterPeers::whyDeclined(int rank, const std::string& stage) const {
+  const NodeStatus* known = status(rank);
+  if (known == nullptr || !known->declined.contains(stage)) return "";
+  return fmt::format("{}{}{}", name(rank), kDeclines, reasonText(known->declined.at(stage)));
 }
 
 std::optional<std::string> ClusterPeers::finished(int rank, const std::string& stage) const {

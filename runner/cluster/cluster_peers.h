@@ -24,6 +24,9 @@ namespace muster {
 /// What all nodes of a run must have in common, in the order in which it is compared: {"plan", sha256} ...
 using NodeIdentity = std::vector<std::pair<std::string, std::string>>;
 
+/// Between the name of a node and why.
+constexpr std::string_view kDeclines = " does not take part: ";
+
 struct ClusterOptions {
   int nodeRank = 0;
   int nodeCount = 1;
@@ -35,8 +38,9 @@ struct ClusterOptions {
   std::set<std::string> stages;  ///< of all nodes, in the plan: a node can have finished no others
   /// Stages of all nodes that an earlier start of this run finished, and their outcome here.
   std::map<std::string, std::string> finished;
-  double beat = 0.5;      ///< seconds between heartbeats
-  double lostAfter = 10;  ///< seconds without one after which a node counts as lost
+  std::map<std::string, std::string> declined;  ///< those in which it did not take part, and why
+  double beat = 0.5;                            ///< seconds between heartbeats
+  double lostAfter = 10;                        ///< seconds without one after which a node counts as lost
   const std::atomic<bool>* cancelled = nullptr;
   const Clock* clock = &systemClock();
   StoreWorld* world = &thisMachine();
@@ -61,6 +65,7 @@ struct NodeStatus {
   std::string host;
   std::map<std::string, std::string> identity;
   std::map<std::string, std::string> finished;  ///< stages of all nodes, and their outcome there
+  std::map<std::string, std::string> declined;  ///< those in which it does not take part, and why
   std::string round;
   std::vector<RankReport> failures;  ///< its ranks that fail in this round
   bool interrupted = false;          ///< by its user
@@ -89,6 +94,9 @@ class ClusterPeers {
   /// This node has finished a stage.
   void noteFinished(const std::string& stage, const std::string& outcome);
   [[nodiscard]] const std::map<std::string, std::string>& ownFinished() const { return finished_; }
+  /// This node does not take part in a stage.
+  void noteDeclined(const std::string& stage, const std::string& why);
+  [[nodiscard]] const std::map<std::string, std::string>& ownDeclined() const { return declined_; }
   /// How many statuses and finished stages have come, from 1.
   [[nodiscard]] uint64_t changes() const { return changes_; }
 
@@ -116,6 +124,8 @@ class ClusterPeers {
 
   /// How a node finished a stage: empty when it has not; nothing for one that is not there.
   [[nodiscard]] std::optional<std::string> finished(int rank, const std::string& stage) const;
+  /// "node 2 (n2) does not take part: WHY", of another node; empty where it has not said so.
+  [[nodiscard]] std::string whyDeclined(int rank, const std::string& stage) const;
   /// Which nodes have finished a stage and which have not: "it is on ..., and not on ..."; empty where nobody
   /// has.
   [[nodiscard]] std::string disagreement(const std::string& stage) const;
@@ -147,6 +157,7 @@ class ClusterPeers {
   std::map<std::string, int> claims_;            ///< how many nodes call themselves so, up to the first dot
   std::vector<Peer> peers_;                      ///< on node 0 all, elsewhere only node 0
   std::map<std::string, std::string> finished_;  ///< this node's own stages
+  std::map<std::string, std::string> declined_;
   uint64_t changes_ = 1;
   Members members_;  ///< of the stage that this node is in
   double heldSince_ = 0;

@@ -149,9 +149,16 @@ std::string ClusterStage::oddNodes(size_t nodes) {
 
 /// `members`: who takes part, where all have come.
 Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members& members) {
+  if (const std::string odd = oddNodes(answers.size()); !odd.empty()) return {{"error", odd}};
+  // A node that does not take part has finished the stage by saying so.
+  for (size_t rank = 0; rank < answers.size(); ++rank)
+    if (const std::string why = link_.members().whyDeclined(static_cast<int>(rank), stage_); !why.empty())
+      return {{"skip", why}};
+    else if (const std::string said = answers[rank] ? textOf(*answers[rank], "skip") : ""; !said.empty())
+      return {
+          {"skip", fmt::format("{}{}{}", link_.members().nameOf(static_cast<int>(rank)), kDeclines, said)}};
   if (!link_.members().finishedWhere(stage_).empty()) return {{"finished", true}};
   std::vector<std::string> missing;
-  if (const std::string odd = oddNodes(answers.size()); !odd.empty()) return {{"error", odd}};
   Json parts = Json::array();
   std::vector<NodeAround> nodes;
   int world = 0;
@@ -161,8 +168,6 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
       missing.push_back(name);
       continue;
     }
-    if (const std::string why = textOf(*answers[rank], "skip"); !why.empty())
-      return {{"skip", fmt::format("{} does not take part: {}", name, why)}};
     const int ranks = countOf(*answers[rank], "ranks");
     if (ranks > kMostRanks) return {{"error", fmt::format("{} reports {} ranks", name, ranks)}};
     members.push_back({textOf(*answers[rank], "start"), world, ranks});
@@ -240,10 +245,11 @@ ClusterEntry ClusterStage::enter(int localSize) {
 
 void ClusterStage::decline(const std::string& why) {
   const std::string name = link_.members().nameOf(link_.options().nodeRank);
+  link_.members().noteDeclined(stage_, why);
   // Node 0's answer is the decision itself.
   const bool leads = link_.options().nodeRank == 0;
   link_.agreement().decline(stage_ + "/enter",
-                            {{"skip", leads ? fmt::format("{} does not take part: {}", name, why) : why}});
+                            {{"skip", leads ? fmt::format("{}{}{}", name, kDeclines, why) : why}});
 }
 
 void ClusterStage::beginRound(int attempt, int start) {

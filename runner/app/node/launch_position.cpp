@@ -13,6 +13,7 @@
 #include "runner/app/process/interrupt.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
+#include "runner/plan/node_groups.h"
 #include "runner/rendezvous/wire/store_key.h"
 
 namespace muster {
@@ -29,6 +30,18 @@ std::map<std::string, std::string> wholeEnvironment() {
       all.emplace(line.substr(0, equals), line.substr(equals + 1));
   }
   return all;
+}
+
+/// Why this node did not take part in a stage before it was started again; empty: it did, it had no part in
+/// it, or another node did not take part.
+std::string whyDeclined(const Plan& plan, const Launcher& position, const StageRecord& record) {
+  const auto stage = std::find_if(plan.stages.begin(), plan.stages.end(),
+                                  [&](const Stage& one) { return one.name == record.name; });
+  const bool declined =
+      record.state == StageState::kSkipped && stage != plan.stages.end() &&
+      partOf(*stage, position.nodeRank, position.nodeCount).kind == NodePart::Kind::kMember &&
+      record.reason.find(kDeclines) == std::string::npos;
+  return declined ? record.reason : "";
 }
 
 }  // namespace
@@ -87,8 +100,11 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
     if (stage.scope == Scope::kCluster) cluster.stages.insert(stage.name);
   if (earlier != nullptr)
     for (const JournalStage& entry : earlier->stages)
-      if (entry.stage.scope == Scope::kCluster)
+      if (entry.stage.scope == Scope::kCluster) {
         cluster.finished[entry.stage.name] = outcomeName(entry.stage.outcome);
+        if (const std::string why = whyDeclined(plan, position, entry.stage); !why.empty())
+          cluster.declined[entry.stage.name] = why;
+      }
   MUSTER_TRY(auto link, ClusterLink::start(std::move(cluster)));
   MUSTER_CHECK_OK(link->members().join(kJoinPatience));
   if (earlier != nullptr) link->members().rollCall(kRollCall);

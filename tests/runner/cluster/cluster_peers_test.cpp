@@ -37,6 +37,7 @@ class ClusterPeersTest : public ::testing::Test {
 TEST(NodeStatus, ReadsWhatItWrites) {
   NodeStatus status = statusOf("12ab", "n3");
   status.finished = {{"walk", "pass"}};
+  status.declined = {{"burn", "stage env has failed"}};
   status.round = "burn/1/0";
   status.interrupted = status.ended = true;
   RankReport report;
@@ -50,6 +51,7 @@ TEST(NodeStatus, ReadsWhatItWrites) {
   EXPECT_EQ(statusText(*back), statusText(status));
   EXPECT_EQ(back->failures.at(0).order, 2);
   EXPECT_EQ(back->finished.at("walk"), "pass");
+  EXPECT_EQ(back->declined.at("burn"), "stage env has failed");
 }
 
 TEST(NodeStatus, IsRefusedWhereItsTypesAreOthers) {

@@ -6,10 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <climits>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runner/core/text.h"
@@ -152,6 +154,80 @@ TEST(ClusterStage, SkipsForAllWhatOneNodeDoesNotTakePartIn) {
       EXPECT_EQ(entry.why, fmt::format("node {0} (n{0}) does not take part: stage env has failed", who));
     }
   }
+}
+
+/// Who does not take part has finished the stage at once. The others learn why, whether they come before that
+/// or after, and where node 0 has left by then.
+TEST(ClusterStage, SkipsForAllWhatOneNodeHasSkippedBefore) {
+  for (const auto& [who, leaves] : {std::pair{0, false}, {0, true}, {2, false}}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    const std::string why = fmt::format("node {0} (n{0}) does not take part: stage env has failed", who);
+    nodes.onEach<bool>([&](ClusterLink& link) {
+      if (link.options().nodeRank == who) {
+        ClusterStage(link, "walk", 10).decline("stage env has failed");
+        link.members().noteFinished("walk", "skip");
+      }
+      return true;
+    });
+    nodes.onEach<bool>([&](ClusterLink& link) {
+      const std::string skipped = fmt::format("node {0} (n{0}) (skip)", who);
+      for (int turn = 0; turn < 200; ++turn) {
+        if (link.members().finishedWhere("walk").find(skipped) != std::string::npos) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      ADD_FAILURE() << "node " << link.options().nodeRank << " never knew";
+      return false;
+    });
+    if (leaves) nodes.lose(0);
+    const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
+      if (link.options().nodeRank == who) return ClusterEntry{ClusterEntry::Kind::kSkip, why, 0, 1};
+      return ClusterStage(link, "walk", 10).enter(1);
+    });
+    EXPECT_EQ(entries.size(), leaves ? 2u : 3u);
+    for (const ClusterEntry& entry : entries) {
+      EXPECT_EQ(entry.kind, ClusterEntry::Kind::kSkip) << entry.why;
+      EXPECT_EQ(entry.why, why);
+    }
+  }
+}
+
+TEST(ClusterStage, SkipsForAllWhatANodeHadDeclinedBeforeItWasStartedAgain) {
+  for (const int who : {0, 2}) {
+    Nodes nodes(3);
+    for (int rank = 0; rank < 3; ++rank) {
+      ClusterOptions options = nodes.options(rank);
+      if (rank == who) {
+        options.finished["walk"] = "skip";
+        options.declined["walk"] = "stage env has failed";
+      }
+      nodes.start(options);
+    }
+    const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
+      EXPECT_TRUE(link.members().join(5).ok());
+      link.members().rollCall(10);
+      if (link.options().nodeRank == who) return ClusterEntry{ClusterEntry::Kind::kSkip, "", 0, 1};
+      return ClusterStage(link, "walk", 10).enter(1);
+    });
+    for (const ClusterEntry& entry : entries) EXPECT_EQ(entry.kind, ClusterEntry::Kind::kSkip) << entry.why;
+  }
+}
+
+/// It stays until the others have heard of it, also of one that starts later.
+TEST(ClusterStage, IsNotLeftByANodeZeroThatDeclinedBeforeTheOthersKnow) {
+  Nodes nodes(3);
+  nodes.start(nodes.options(0));
+  ClusterStage(nodes.first(), "walk", 10).decline("stage env has failed");
+  nodes.first().members().noteFinished("walk", "skip");
+  std::thread leaving([&] { nodes.first().agreement().awaitReaders(); });
+  for (const int rank : {1, 2}) nodes.start(nodes.options(rank));
+  const auto entries = nodes.onEach<ClusterEntry>([](ClusterLink& link) {
+    if (link.options().nodeRank == 0) return ClusterEntry{ClusterEntry::Kind::kSkip, "", 0, 1};
+    EXPECT_TRUE(link.members().join(5).ok());
+    return ClusterStage(link, "walk", 10).enter(1);
+  });
+  leaving.join();
+  for (const ClusterEntry& entry : entries) EXPECT_EQ(entry.kind, ClusterEntry::Kind::kSkip) << entry.why;
 }
 
 /// Whatever node 0 says: a program of that size would be started for each rank.
