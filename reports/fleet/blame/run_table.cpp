@@ -75,7 +75,7 @@ RunTable::RunTable(const FleetRecords& records, const FleetNodes& nodes, bool ma
   settle(std::move(clashes));
   findDeserters();
   findAbsentees(expected);
-  findUnable();
+  findUnable(expected);
   findOdd();
   settlePairs();
   for (const auto& [run, numbers] : numbers_)
@@ -478,10 +478,12 @@ void RunTable::findAbsentees(const std::set<std::string>& expected) {
   }
 }
 
-void RunTable::findUnable() {
+void RunTable::findUnable(const std::set<std::string>& expected) {
   struct Said {
     std::string run;  ///< of one of them: those that met nobody are of runs that one can only guess at
     std::set<std::string> voices;
+    int count = 0,
+        number = -1;  ///< of nodes in their run, and which of them it was, as the last of them says
     std::string reason;
     double first = 0;  ///< when the first of their records ended
   };
@@ -497,6 +499,8 @@ void RunTable::findUnable() {
         said.run = runOf(record);
         said.first = said.voices.empty() ? record.finished : std::min(said.first, record.finished);
         said.voices.insert(record.node);
+        said.count = record.nodeCount;
+        said.number = mention.node;
         said.reason = stage.reason;
       }
     }
@@ -511,16 +515,45 @@ void RunTable::findUnable() {
                          });
     });
   };
+  const bool oneIsMissing = std::any_of(expected.begin(), expected.end(),
+                                        [&](const std::string& node) { return !hasRecord(node); });
+  const auto isVouchedFor = [&](const NodeSummary& record) {
+    return roster_.knows(runOf(record), record.node);
+  };
+  // A node may call itself as it likes, also as one of another run, in which others met that one: then it is
+  // who has the number that they tell.
+  const auto whoWas = [&](const std::string& fleetId, const std::string& node,
+                          const Said& said) -> std::string {
+    bool isElsewhere = false;
+    std::map<int, std::set<std::string>> claims;  // by number, of those who may have been in the run
+    for (const Entry& entry : entries_) {
+      const NodeSummary& record = *entry.record;
+      const bool isOfIt = runOf(record) == said.run;
+      if (record.node == node)
+        isElsewhere = isElsewhere || (!isOfIt && isVouchedFor(record));
+      else if (!entry.repeated && record.fleetId == fleetId && record.nodeCount == said.count &&
+               (isOfIt || !isVouchedFor(record)))
+        claims[record.nodeRank].insert(record.node);
+    }
+    if (!isElsewhere && (hasRecord(node) || expected.contains(node))) return node;
+    if (std::any_of(claims.begin(), claims.end(), [](const auto& claim) { return claim.second.size() > 1; }))
+      return "";  // of several runs
+    if (const auto claim = claims.find(said.number); claim != claims.end()) return *claim->second.begin();
+    return oneIsMissing ? "" : node;
+  };
   std::set<std::string> named = clashingAlone();
   for (const auto& [about, said] : all) {
-    const auto& [stage, node] = about;
-    if (said.voices.size() < 2 || !later_->isAccepted(node) ||
-        later_->wasMetAfter(node, said.first, said.run) || isWaived(node) || !named.insert(node).second)
+    const StageOfRun& stage = about.first;
+    const std::string node = whoWas(stage.first, about.second, said);
+    std::set<std::string> voices = said.voices;
+    voices.erase(node);
+    if (voices.size() < 2 || !later_->isAccepted(node) || later_->wasMetAfter(node, said.first, said.run) ||
+        isWaived(node) || !named.insert(node).second)
       continue;
     clashes_.push_back(
         {{node},
          fmt::format("{} is accepted by its own record, and {} say in stage {}: {}", node,
-                     shortNames({said.voices.begin(), said.voices.end()}),
+                     shortNames({voices.begin(), voices.end()}),
                      printable(records_.names->texts[stage.second], 200), printable(said.reason, 300))});
   }
 }

@@ -123,7 +123,7 @@ class RunTable {
   /// come of which nobody knows the names: more than left no record.
   void findAbsentees(const std::set<std::string>& expected);
   /// Accepted nodes of which two others say that their own run had failed or ended before a stage of all.
-  void findUnable();
+  void findUnable(const std::set<std::string>& expected);
   /// What all records of a plan, or all of one group, must say alike.
   void findOdd();
   /// Of two that contradict each other either may be lying; who contradicts several, one by one, is it.

@@ -1527,6 +1527,66 @@ TEST(Blame, WhoSkipsAnOptionalStageForLackOfHardwareIsAccepted) {
   for (const auto& node : fleet.nodes) EXPECT_EQ(node.state, NodeState::kAccepted) << node.reason;
 }
 
+/// In another run one calls itself n1, and cannot take part there: that is not the n1 that others met.
+TEST(Blame, WhoCallsItselfAsANodeOfAnotherRunCannotHaveThatOneBlamed) {
+  for (const bool manyRuns : {true, false})
+    for (const bool leavesARecord : {true, false}) {
+      GroupFleet made(3, 6);
+      made.inTwoGroups();
+      for (int node = 3; node < 6; ++node) {
+        testing::skipOptional(made.stage(node));
+        made.stage(node).reason =
+            "node 1 (n1) does not take part: prerequisite stage gpu did not pass (fail)";
+        for (Verdict& verdict : made.stage(node).verdicts) verdict.detail = made.stage(node).reason;
+        made.end(node, Acceptance::kAccepted, 0);
+      }
+      if (!leavesARecord) made.leaveOut(4);
+      const Fleet fleet = made.assess(manyRuns);
+      for (const char* node : {"n0", "n1", "n2", "n3", "n5"})
+        if (manyRuns) {
+          EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+        }
+      EXPECT_NE(nodeOf(fleet, "n4").state, NodeState::kAccepted);
+      for (const auto& finding : fleet.findings)
+        EXPECT_THAT(finding.text, Not(HasSubstr("n1 is accepted by its own record")));
+    }
+}
+
+TEST(Blame, WhoCallsItselfAsNobodyDoesIsKnownByItsNumber) {
+  GroupFleet made(3, 4);
+  for (int node = 0; node < 4; ++node) {
+    testing::skipOptional(made.stage(node));
+    made.stage(node).reason =
+        "node 1 (elsewhere) does not take part: prerequisite stage gpu did not pass (fail)";
+    for (Verdict& verdict : made.stage(node).verdicts) verdict.detail = made.stage(node).reason;
+    made.end(node, Acceptance::kAccepted, 0);
+  }
+  const Fleet fleet = made.assess(false);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
+  for (const char* node : {"n0", "n2", "n3"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+}
+
+/// Where nobody else can have been meant, it left out what it came to later.
+TEST(Blame, WhoKeepsTheRecordOfAnEarlierRunIsStillTheOneThatCouldNotTakePart) {
+  GroupFleet made(3, 6);
+  made.inTwoGroups();
+  for (const int node : {0, 2}) {
+    made.add(made.record(node), "earlier-" + GroupFleet::nameOf(node));
+    StageRecord& stage = made.stage(node);
+    testing::skipOptional(stage);
+    stage.reason = "node 1 (n1) does not take part: prerequisite stage gpu did not pass (fail)";
+    for (Verdict& verdict : stage.verdicts) verdict.detail = stage.reason;
+    made.record(node).started += 1000;
+    made.record(node).finished += 1000;
+    made.end(node, Acceptance::kAccepted, 0);
+  }
+  const Fleet fleet = made.assess(true);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
+  for (const char* node : {"n0", "n2", "n3", "n4", "n5"})
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kAccepted) << nodeOf(fleet, node).reason;
+}
+
 /// Nor by several records of invented groups, each of which lacks another number.
 TEST(Blame, WhoCouldNotTakePartInventsNoRunsForTheOthers) {
   GroupFleet made(3, 4);
