@@ -32,6 +32,8 @@ size = 8192
 dtype = "bf16"
 )";
 const std::string kNewSerial = "9999999999999";
+constexpr const char* kRunBelow =
+    "cannot be used: it is a run on Slurm or Kubernetes below the directory given: give it itself";
 
 /// Three simulated nodes and their accepted fleet, made when the first test asks for it.
 const fs::path& acceptedFleet() {
@@ -439,8 +441,9 @@ TEST_F(Delta, WantsANodeRunAgainThatASlurmRunLeftWithoutARecord) {
                     " left no record of it (exit 2): finish it with `muster slurm resume " + run.string());
   const fs::path link = dir_.path() / "link";
   fs::create_directory_symlink(run, link);
-  for (const fs::path& named : {run, run / "records", nodes, run.parent_path(), link, link / "records"})
+  for (const fs::path& named : {run, run / "records", nodes, link, link / "records"})
     EXPECT_EQ(needing({named.string()}), Json::array({nodeName(2)})) << named;
+  expectRefused(merge(run.parent_path().string(), {"--unconfirmed"}), 2, kRunBelow);
   // Of a plan with stages of all nodes each has a second record.
   const std::string submission = readWhole(run / "slurm.json");
   dir_.write("runs/slurm/cluster_exits/" + nodeName(0), "4\n");
@@ -461,6 +464,23 @@ TEST_F(Delta, WantsANodeRunAgainThatASlurmRunLeftWithoutARecord) {
   const auto merged = delta({(nodes / nodeName(0)).string(), (nodes / nodeName(1) / "record.json").string(),
                              "--since", accepted().string(), "--out", out().string(), "--unconfirmed"});
   EXPECT_EQ(merged.exitCode, 0) << merged.out << merged.err;
+}
+
+/// A node that leaves one among its own files speaks of nobody: neither are others tested again, nor is a
+/// command printed that starts its scripts.
+TEST_F(Delta, BelievesNoRunOnSlurmThatLiesInTheDirectoryOfANode) {
+  const std::string plain = again(1, kNewSerial, "h100x8-healthy", kDeltaPlan, "plain");
+  const fs::path run = onSlurm();
+  fs::rename(run / "records" / "nodes", dir_.path() / "elsewhere");
+  fs::create_directories(fs::path(plain) / nodeName(1) / "more" / "records" / "nodes" / nodeName(2));
+  for (const char* name : {"slurm.json", "jobs.jsonl"})
+    fs::rename(run / name, fs::path(plain) / nodeName(1) / "more" / name);
+  dir_.write("plain/" + nodeName(1) + "/more/records/nodes/" + nodeName(2) + "/journal.jsonl", "");
+  fs::rename(fs::path(plain) / nodeName(1) / "record.json", fs::path(plain) / "record.json");
+  const auto result = merge(plain, {"--unconfirmed"});
+  expectRefused(result, 2, kRunBelow);
+  EXPECT_THAT(result.out + result.err, Not(HasSubstr("slurm resume")));
+  EXPECT_THAT(result.out + result.err, Not(HasSubstr("retest: ")));
 }
 
 TEST_F(Delta, HoldsAJournalInASlurmRunAgainstTheNodeInWhoseDirectoryItIs) {
@@ -502,8 +522,9 @@ TEST_F(Delta, WantsANodeRunAgainThatARunOnKubernetesLeftWithoutARecord) {
   dir_.write("runs/kube/results/" + nodeName(2) + ".json",
              R"({"pod": "p", "round": 1, "exit_code": 1, "problem": "the pod's log holds no record"})");
   expectWanted("exit 1: the pod's log holds no record");
-  for (const fs::path& named : {run, run / "records", run.parent_path()})
+  for (const fs::path& named : {run, run / "records"})
     EXPECT_EQ(needing({named.string()}), Json::array({nodeName(2)})) << named;
+  expectRefused(merge(run.parent_path().string(), {"--unconfirmed"}), 2, kRunBelow);
   // Another node's record is none of it.
   fs::create_directory(run / "records" / nodeName(2));
   fs::copy_file(run / "records" / nodeName(0) / "record.json", run / "records" / nodeName(2) / "record.json");

@@ -69,18 +69,21 @@ TEST(ReportFormat, LeavesOutARecordOfAFolderThatCannotBeUsedAndSaysSo) {
   other.simulate(2, "");
   const std::string run = (other.path() / "run").string();
   const std::string torn = other.write("run/torn/record.json", "{\"schema\":3").string();
+  other.write("run/sim-node-0000/requirements.toml", "x = 1\n");
   for (const char* format : {"csv", "prometheus", "markdown"}) {
     const auto some = runMuster({"report", run, "--format", format});
     EXPECT_EQ(some.exitCode, 3) << some.err;
     EXPECT_NE(some.out.find("sim-node-0001"), std::string::npos);
     EXPECT_NE(some.err.find("left out: "), std::string::npos) << some.err;
     EXPECT_NE(some.err.find("torn/record.json"), std::string::npos) << some.err;
+    EXPECT_NE(some.err.find("sim-node-0000/requirements.toml"), std::string::npos) << some.err;
     EXPECT_EQ(runMuster({"report", torn, "--format", format}).exitCode, 2) << "it was named";
   }
   const auto compared = runMuster({"compare", run, run});
   EXPECT_EQ(compared.exitCode, 3) << compared.err;
   EXPECT_NE(compared.err.find("torn/record.json"), std::string::npos) << compared.err;
   EXPECT_NE(compared.out.find("sim-node-0001"), std::string::npos) << compared.out;
+  std::filesystem::remove(other.path() / "run/sim-node-0000/requirements.toml");
   other.write("run/sim-node-0000/record.json", "{"), other.write("run/sim-node-0001/record.json", "{");
   const auto none = runMuster({"report", run, "--format", "csv"});
   EXPECT_EQ(none.exitCode, 2);

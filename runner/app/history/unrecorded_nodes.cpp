@@ -97,15 +97,21 @@ bool holds(const fs::path& folder, const fs::path& path) {
 /// Runs by their folders; each is opened once, by whatever name.
 class LaunchedRuns {
  public:
-  explicit LaunchedRuns(DeltaInput& input) : input_(input) {}
+  LaunchedRuns(const std::vector<fs::path>& given, DeltaInput& input) : input_(input) {
+    std::error_code error;
+    for (const fs::path& one : given)
+      if (const fs::path run = launchedRunOf(fs::absolute(one, error)); !run.empty())
+        given_.insert(fs::weakly_canonical(run, error));
+  }
 
-  /// nullptr for none, and for one that cannot be read, which is set aside.
+  /// nullptr for none, and for one that is set aside: it cannot be read, or only lies below what was given. A
+  /// node can leave such a directory among its own files, which would then speak of others.
   LaunchedRun* at(const fs::path& folder) {
     if (folder.empty()) return nullptr;
     std::error_code error;
     const auto [run, isNew] = runs_.try_emplace(fs::weakly_canonical(folder, error));
     if (isNew) {
-      auto opened = slurmRunOf(folder) == folder ? slurmRun(folder) : kubeRun(folder);
+      auto opened = open(folder, run->first);
       if (opened.ok())
         run->second = std::move(*opened);
       else
@@ -115,7 +121,17 @@ class LaunchedRuns {
   }
 
  private:
+  [[nodiscard]] Result<LaunchedRun> open(const fs::path& folder, const fs::path& canonical) const {
+    if (!given_.contains(canonical))
+      return Error{ErrorCode::kUsage,
+                   "it is a run on Slurm or Kubernetes below the directory given: give it itself, or move it "
+                   "away",
+                   ""};
+    return slurmRunOf(folder) == folder ? slurmRun(folder) : kubeRun(folder);
+  }
+
   DeltaInput& input_;
+  std::set<fs::path> given_;
   std::map<fs::path, std::optional<LaunchedRun>> runs_;
 };
 
@@ -164,7 +180,7 @@ Result<std::set<fs::path>> launchedRunsAt(const fs::path& given) {
 }
 
 Status addUnrecorded(const std::vector<fs::path>& given, DeltaInput& input) {
-  LaunchedRuns runs(input);
+  LaunchedRuns runs(given, input);
   std::map<std::string, std::map<fs::path, double>> started;  // by node and run, its newest record
   for (size_t i = 0; i < input.uses.size(); ++i) {
     if (input.uses[i] != history::RecordUse::kRerun) continue;

@@ -14,8 +14,9 @@ namespace muster {
 Result<std::set<std::filesystem::path>> launchedRunsAt(const std::filesystem::path& given);
 
 /// Adds the nodes that have no record in the runs at `given`, where `input` has the records that were read.
-/// Of a run on Slurm or Kubernetes each node must have one, as far as its folder lies in `given`, and a
-/// journal is of the node in whose folder it lies. What is of no node goes to the quarantined.
+/// Of a run on Slurm or Kubernetes that is given, or in which it lies, each node must have one, as far as its
+/// folder lies in `given`, and a journal is of the node in whose folder it lies. What is of no node goes to
+/// the quarantined, and so does such a run that only lies below `given`.
 Status addUnrecorded(const std::vector<std::filesystem::path>& given, history::DeltaInput& input);
 
 }  // namespace muster

@@ -65,23 +65,30 @@ Result<std::optional<Requirements>> requirementsOf(const ReportOptions& options,
   return std::optional(std::move(requirements));
 }
 
+/// Under the requirements that were given or lie beside it.
+Result<Record> judgedRecordOf(const ReportOptions& options, const RecordFile& file, PredicateTime& call) {
+  MUSTER_TRY(const auto requirements, requirementsOf(options, file.path));
+  MUSTER_TRY(Record record, soundRecordAt(file, call));
+  return underRequirements(std::move(record), requirements);
+}
+
 /// Renders one record after another and gives each text with its node's name; returns the worst exit code.
 Result<int> renderEach(const Format& format, const ReportOptions& options,
                        const std::vector<RecordFile>& files,
                        const std::function<Status(const std::string& node, std::string text)>& take) {
+  if (!options.requirements.empty()) MUSTER_CHECK_OK(readRequirements(options.requirements));
   int exitCode = kExitAccepted;
   std::set<std::string> nodes;
   PredicateTime call{PredicateTime::kOfCall};
   for (const RecordFile& file : files) {
-    MUSTER_TRY(const auto requirements, requirementsOf(options, file.path));
-    Result<Record> original = soundRecordAt(file, call);
-    if (!original.ok()) {
-      if (!mayLeaveOut(file, files.size())) return original.error();
-      printError(fmt::format("left out: {}", original.error().text()));
+    const Result<Record> judged = judgedRecordOf(options, file, call);
+    if (!judged.ok()) {
+      if (!mayLeaveOut(file, files.size())) return judged.error();
+      printError(fmt::format("left out: {}", judged.error().text()));
       exitCode = worstExit(exitCode, kExitIncomplete);
       continue;
     }
-    const Record record = underRequirements(*std::move(original), requirements);
+    const Record& record = *judged;
     if (!nodes.insert(record.node).second && format.onePerNode)
       return Error{ErrorCode::kUsage,
                    fmt::format("is a second record of node {}; --format {} takes one record of each node",
