@@ -23,6 +23,8 @@ bool isOf(const Culprit& culprit, const Topology& topology, const PairFigures& f
              (topology.leaf(pair.a) == culprit.leaf || topology.leaf(pair.b) == culprit.leaf);
     case Culprit::Kind::kLink:
       return has(pair.a) && has(pair.b);
+    case Culprit::Kind::kUnattributable:
+      return culprit.nodes.size() > 1 ? has(pair.a) && has(pair.b) : has(pair.a) || has(pair.b);
     case Culprit::Kind::kRail:
       return figures.rail == culprit.rail;
     default:
@@ -37,20 +39,32 @@ struct Sides {
 
 }  // namespace
 
-std::optional<CulpritFigures> figuresOf(const Culprit& culprit, const Topology& topology,
-                                        const std::vector<PairFigures>& figures) {
+std::optional<CulpritFigures> figuresOf(const Culprit& culprit, const std::vector<Culprit>& all,
+                                        const Topology& topology, const std::vector<PairFigures>& figures) {
   const bool isLatency = culprit.quantity == Quantity::kLatency;
+  const auto isOfAny = [&](const PairFigures& f) {
+    return std::any_of(all.begin(), all.end(), [&](const Culprit& one) { return isOf(one, topology, f); });
+  };
   std::map<std::string, Sides> rails;
   for (const PairFigures& f : figures) {
     if (culprit.kind == Culprit::Kind::kRail && f.rail == "all") continue;
     Sides& sides = rails[culprit.kind == Culprit::Kind::kRail ? "" : f.rail];
-    auto& side = isOf(culprit, topology, f) ? sides.own : sides.others;
-    side.push_back(isLatency ? f.latency : std::min(f.forward, f.backward));
+    const double figure = isLatency ? f.latency : std::min(f.forward, f.backward);
+    if (isOf(culprit, topology, f))
+      sides.own.push_back(figure);
+    else if (!isOfAny(f))
+      sides.others.push_back(figure);
   }
   std::optional<CulpritFigures> worst;
   double worstShare = 0;
   for (const auto& [rail, sides] : rails) {
-    const CulpritFigures found{medianOf(sides.own), medianOf(sides.others)};
+    if (sides.own.empty() || sides.others.empty()) continue;
+    // Of an open question one pair may be slow, and the others fine.
+    const auto [least, most] = std::minmax_element(sides.own.begin(), sides.own.end());
+    const double own = culprit.kind != Culprit::Kind::kUnattributable ? medianOf(sides.own)
+                       : isLatency                                    ? *most
+                                                                      : *least;
+    const CulpritFigures found{own, medianOf(sides.others)};
     if (!(found.measured > 0) || !(found.peers > 0)) continue;
     const double share = isLatency ? found.peers / found.measured : found.measured / found.peers;
     if (worst && share >= worstShare) continue;

@@ -16,8 +16,9 @@ struct CulpritFigures {
   double peers = 0;
 };
 
-/// Of the rail on which the component is slowest; nothing where no other pair was measured.
-std::optional<CulpritFigures> figuresOf(const Culprit& culprit, const Topology& topology,
-                                        const std::vector<PairFigures>& figures);
+/// Of the rail on which the component is slowest, beside pairs of no component in `all`; nothing where there
+/// are none. Of an open question its slowest pair counts.
+std::optional<CulpritFigures> figuresOf(const Culprit& culprit, const std::vector<Culprit>& all,
+                                        const Topology& topology, const std::vector<PairFigures>& figures);
 
 }  // namespace muster::ring

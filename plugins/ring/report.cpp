@@ -107,7 +107,7 @@ class Reporter {
   }
 
   Status figures(const Culprit& culprit, const sdk::Host::LabelList& labels) {
-    const auto found = figuresOf(culprit, topology(), found_.figures);
+    const auto found = figuresOf(culprit, found_.culprits, topology(), found_.figures);
     if (!found) return {};
     const bool isLatency = culprit.quantity == Quantity::kLatency;
     const std::string name = isLatency ? "latency" : "bandwidth";

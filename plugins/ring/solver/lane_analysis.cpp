@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "plugins/ring/solver/evidence.h"
 #include "plugins/ring/solver/slow_pairs.h"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr double kClearsMany = 16;   ///< evidence that clears a node with several slow pairs
 constexpr int kCondemning = 3;       ///< slow partners
+constexpr int kOnEachSide = 2;       ///< of them, where an uplink that is not known may be slow, too
+constexpr int kHasSides = 12;        ///< nodes, of which so many can be asked beside other suspects
 constexpr size_t kMostMeetings = 9;  ///< of a node, before its question is left open
 
 /// Evidence about an accused node, without what other faults explain.
@@ -44,9 +47,11 @@ class LaneAnalysis {
     found_.disturbed = std::move(pairs.disturbed);
     for (size_t i = 0; i < slow_.size(); ++i)
       for (int node : {slow_[i].pair.a, slow_[i].pair.b}) slowOf_[node].push_back(i);
-    for (const auto& [node, of] : slowOf_) found_.suspects.push_back(node);
     uplinks_.judge(slow_);
     condemnNodes();
+    for (const auto& [node, of] : slowOf_)
+      if (condemned(node) || std::any_of(of.begin(), of.end(), [&](size_t i) { return !slow_[i].explained; }))
+        found_.suspects.push_back(node);
     for (const SlowPair& slow : slow_)
       if (!slow.explained) judgePair(slow);
     return std::move(found_);
@@ -61,6 +66,9 @@ class LaneAnalysis {
   [[nodiscard]] NodeEvidence collect(int node) const;
   [[nodiscard]] bool condemned(int node) const { return condemned_.count(node) == 1; }
   [[nodiscard]] bool hasHealthyPartner(const NodeEvidence& evidence) const;
+  [[nodiscard]] bool sharesItsFault(int node, const NodeEvidence& evidence, int needed) const;
+  [[nodiscard]] bool mayBeAnUplink(int node, const NodeEvidence& evidence) const;
+  [[nodiscard]] bool standsBesideCondemned(const NodeFault& fault, int needed) const;
   void condemnNodes();
   void judgePair(const SlowPair& slow);
   void wishFor(int node, const NodeEvidence& evidence);
@@ -112,8 +120,50 @@ bool LaneAnalysis::hasHealthyPartner(const NodeEvidence& evidence) const {
   });
 }
 
+/// Whether it is fine with a node that is slow with as many others: then neither is at fault, but what both
+/// hang on, as an uplink of which no topology is known. Of two bad nodes the pair is slow, too.
+bool LaneAnalysis::sharesItsFault(int node, const NodeEvidence& evidence, int needed) const {
+  return std::any_of(evidence.fineWith.begin(), evidence.fineWith.end(), [&](int partner) {
+    if (slowOf_.count(partner) == 0) return false;
+    const NodeEvidence other = collect(partner);
+    const auto& fine = other.fineWith;
+    return static_cast<int>(other.slowWith.size()) >= needed &&
+           std::find(fine.begin(), fine.end(), node) != fine.end();
+  });
+}
+
+/// Whether an uplink that is not known may account for most of its slow partners: it makes other pairs slow,
+/// too, and the node is fine with one, or slow on one side alone.
+bool LaneAnalysis::mayBeAnUplink(int node, const NodeEvidence& evidence) const {
+  if (log_.topology().known() || log_.nodes() < kHasSides) return false;
+  if (std::all_of(slow_.begin(), slow_.end(), [&](const SlowPair& slow) {
+        return slow.explained || slow.pair.a == node || slow.pair.b == node;
+      }))
+    return false;
+  const std::vector<int>& slow = evidence.slowWith;
+  const auto below =
+      std::count_if(slow.begin(), slow.end(), [&](int other) { return isBelow(node, other, log_.nodes()); });
+  return evidence.fine >= kClearsOne || std::min(below, std::ssize(slow) - below) < kOnEachSide;
+}
+
+/// Whether too little speaks against it without the nodes that are condemned by now, and it can meet others.
+bool LaneAnalysis::standsBesideCondemned(const NodeFault& fault, int needed) const {
+  std::set<int> met;
+  for (size_t m : meetingsByNode_.of(fault.node)) {
+    const Pair& pair = log_.meetings()[m].pair;
+    met.insert(pair.a == fault.node ? pair.b : pair.a);
+  }
+  const NodeEvidence left = collect(fault.node);
+  const auto slow = static_cast<std::ptrdiff_t>(left.slowWith.size());
+  const auto fine = static_cast<std::ptrdiff_t>(left.fineWith.size());
+  return left.slowWith.size() < fault.slowWith.size() &&
+         (slow < needed + 2 * fine || mayBeAnUplink(fault.node, left)) &&
+         static_cast<int>(met.size()) < log_.nodes() - 1;
+}
+
 /// Names nodes that are slow with three partners (with all, where there are fewer), one of whom is otherwise
-/// healthy. Two adjacent bad links look like a bad node until the node meets a third partner.
+/// healthy. Two adjacent bad links look like a bad node until the node meets a third partner, and a bad link
+/// and a bad neighbour until those that have most against them are named.
 void LaneAnalysis::condemnNodes() {
   const int needed = std::min(kCondemning, log_.nodes() - 1);
   std::vector<NodeFault> found;
@@ -126,7 +176,9 @@ void LaneAnalysis::condemnNodes() {
     const bool fineInside = std::any_of(t.fineWith.begin(), t.fineWith.end(), [&](int partner) {
       return log_.topology().known() && !log_.topology().crosses(makePair(node, partner));
     });
-    if (needed < 2 || slow < needed + 2 * fine || fineInside || !hasHealthyPartner(t)) continue;
+    if (needed < 2 || slow < needed + 2 * fine || fineInside || !hasHealthyPartner(t) ||
+        sharesItsFault(node, t, needed) || mayBeAnUplink(node, t))
+      continue;
     const double strength =
         std::min(slow * slowEvidence(t.loss, figures_.sameLeaf.sigma), (slow - 1) * kSecondFault) -
         fine * kSecondFault;
@@ -134,8 +186,17 @@ void LaneAnalysis::condemnNodes() {
     for (size_t i : pairs) sum += slow_[i].loss;
     found.push_back({node, sum / static_cast<double>(pairs.size()), strength, t.slowWith, t.fineWith});
   }
-  for (const NodeFault& fault : found) condemned_.insert(fault.node);
-  found_.nodes = std::move(found);
+  std::stable_sort(found.begin(), found.end(), [](const NodeFault& a, const NodeFault& b) {
+    return std::tuple(-a.strength, a.fineWith.size(), -a.loss) <
+           std::tuple(-b.strength, b.fineWith.size(), -b.loss);
+  });
+  for (NodeFault& fault : found) {
+    if (standsBesideCondemned(fault, needed)) continue;
+    condemned_.insert(fault.node);
+    found_.nodes.push_back(std::move(fault));
+  }
+  std::sort(found_.nodes.begin(), found_.nodes.end(),
+            [](const NodeFault& a, const NodeFault& b) { return a.node < b.node; });
   for (SlowPair& slow : slow_) slow.explained |= condemned(slow.pair.a) || condemned(slow.pair.b);
 }
 

@@ -67,11 +67,24 @@ class Matchmaker {
     return (!healthy || !suspect_[at(partner)]) && !meetingsByNode_.met(log_, node, partner);
   }
 
+  /// Of nodes that are named in the order of their cabling, those behind one uplink are on one side.
+  [[nodiscard]] bool metFewerBelow(int node) const {
+    int below = 0, all = 0;
+    for (size_t m : meetingsByNode_.of(node)) {
+      const Pair& pair = log_.meetings()[m].pair;
+      below += isBelow(node, pair.a == node ? pair.b : pair.a, log_.nodes()) ? 1 : 0;
+      ++all;
+    }
+    return 2 * below <= all;
+  }
+
   /// Inside the leaf where that is possible, so that no uplink has a say; across where the wish asks for it.
+  /// Without a topology the nearest, on that side where it has met fewer.
   [[nodiscard]] int findPartner(int node, bool across, bool healthy) const {
+    const int sign = metFewerBelow(node) ? -1 : 1;
     int otherwise = -1;
     for (int step = 1; step < log_.nodes(); ++step) {
-      const int partner = (node + step) % log_.nodes();
+      const int partner = (node + sign * step + log_.nodes()) % log_.nodes();
       if (!fits(node, partner, healthy)) continue;
       const bool crosses = log_.topology().crosses(makePair(node, partner));
       if (crosses == across) return partner;

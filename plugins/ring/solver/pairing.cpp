@@ -133,6 +133,10 @@ Pair makePair(int x, int y) {
   return x < y ? Pair{x, y} : Pair{y, x};
 }
 
+bool isBelow(int node, int other, int nodes) {
+  return 2 * ((node - other + nodes) % nodes) < nodes;
+}
+
 std::vector<Round> openingRounds(int nodes, const Topology& topology) {
   if (nodes < 2) return {};
   if (nodes == 2) return {{{0, 1}}};

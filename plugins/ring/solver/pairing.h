@@ -15,6 +15,9 @@ struct Pair {
 };
 Pair makePair(int x, int y);  ///< in order
 
+/// Whether `other` is among those before `node`, of all nodes in a circle.
+bool isBelow(int node, int other, int nodes);
+
 /// Disjoint pairs that are measured at the same time.
 using Round = std::vector<Pair>;
 

@@ -37,8 +37,9 @@ std::vector<double> noSpreads(const RoundLog& log) {
 }
 
 RoundLog measureAll(int nodes, const SpeedOf& speedOf, Topology topology = {},
-                    std::vector<Lane> lanes = {Lane{Quantity::kBandwidth, "all"}}) {
-  RoundLog log(nodes, std::move(topology), std::move(lanes));
+                    std::vector<Lane> lanes = {Lane{Quantity::kBandwidth, "all"}},
+                    Coverage coverage = Coverage::kQuick) {
+  RoundLog log(nodes, std::move(topology), std::move(lanes), coverage);
   for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
     const int number = log.rounds();
     std::set<int> busy;
@@ -261,6 +262,29 @@ TEST(Ring, NamesALeafsUplinkAndNotItsNodesOrLinks) {
 TEST(Ring, DoesNotBlameAnUplinkForOneNodeOfItsLeaf) {
   const Topology topology = leavesOf(32, 4);
   EXPECT_EQ(namesOf(measureAll(32, slowNodes({5}), topology)), Names{"node 5"});
+}
+
+/// Without a topology an uplink cannot be named; its nodes are not at fault, beside a bad node or link,
+/// either, and where every pair is measured.
+TEST(Ring, NamesNoNodeForAnUplinkThatItDoesNotKnow) {
+  const auto crosses = [](const Pair& pair) { return (pair.a / 4 == 1) != (pair.b / 4 == 1); };
+  for (const Coverage coverage : {Coverage::kQuick, Coverage::kAll})
+    for (const int nodes : {8, 12, 13, 16, 33})
+      for (const double factor : {0.5, 0.8})
+        for (int at = -1; at < nodes; ++at)
+          for (const bool link : {false, true}) {
+            if (link && nodes < 12) continue;  // too few partners to tell
+            const Pair bad = makePair(at, (at + 1) % nodes);
+            const SpeedOf speed = [&](const Pair& pair, const Lane&, int) {
+              const bool slow = at >= 0 && (link ? pair == bad : has(pair, at));
+              return (crosses(pair) ? factor : 1.0) * (slow ? factor : 1.0);
+            };
+            const RoundLog log = measureAll(nodes, speed, {}, {{Quantity::kBandwidth, "all"}}, coverage);
+            for (const std::string& name : namesOf(log))
+              EXPECT_TRUE(!name.starts_with("node ") || (!link && name == fmt::format("node {}", at)))
+                  << name << " for " << (link ? "link " : "node ") << at << " at " << factor << " of "
+                  << nodes;
+          }
 }
 
 TEST(Ring, DoesNotTakeTheSlowerWayAcrossLeavesForAFault) {
