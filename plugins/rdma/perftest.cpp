@@ -184,6 +184,9 @@ class PerftestCase {
                              address_);
         return rdma_.pair(transfer, peer, meeting);
       });
+      // The other end may be at fault: the fleet reads which one it was (reports/fleet/blame/culprit.cpp,
+      // peerNode).
+      if (!samples.ok()) samples = Error(samples.error()).context(fmt::format("with node {}", peer.node));
       // The client has the figures; what kept the server from serving is an error of its own.
       if (!serves || !samples.ok())
         MUSTER_CHECK_OK(

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "reports/fleet/blame/findings.h"
@@ -113,7 +114,14 @@ int nodeNumber(const std::string& peer) {
 }
 
 int peerNode(const DeviationSummary& d) {
-  return nodeNumber(labelIn(d.labels, "peer"));
+  if (const int peer = nodeNumber(labelIn(d.labels, "peer")); peer >= 0) return peer;
+  // What kept a pair from being measured has no figure with labels (plugins/rdma/perftest.cpp).
+  std::string_view text = d.detail;
+  if (text.starts_with(d.device + ": ")) text.remove_prefix(d.device.size() + 2);
+  constexpr std::string_view kWith = "with node ";
+  if (d.outcome != Outcome::kError || !text.starts_with(kWith)) return -1;
+  text.remove_prefix(kWith.size());
+  return nodeNumber(std::string(text.substr(0, text.find(": "))));
 }
 
 Suspect ownPart(const DeviationSummary& d, const NodeSummary& record) {

@@ -26,7 +26,8 @@ Suspect ownPart(const DeviationSummary& deviation, const NodeSummary& record);
 
 /// The number of a node in the value of a label `peer`; -1: it is none.
 int nodeNumber(const std::string& peer);
-/// The number of the node that label `peer` names in a stage of several nodes; -1: it names none.
+/// The number of the node that label `peer` names in a stage of several nodes, or an error "with node 3:
+/// ..."; -1: none.
 int peerNode(const DeviationSummary& deviation);
 
 /// What the labels `culprit`, `a` and `b` name in the place of nodes.
