@@ -263,7 +263,8 @@ bool ClusterAgreement::hasFinished(int rank, const std::string& stage) {
 std::optional<Json> ClusterAgreement::answerOfLeader(const std::string& stage) {
   if (!hasFinished(0, stage)) return std::nullopt;
   const std::lock_guard lock(node_.mutex);
-  if (const std::string why = node_.peers.whyDeclined(0, stage); !why.empty()) return Json{{"skip", why}};
+  if (const std::string why = node_.peers.whyDeclined(0, stage); !why.empty())
+    return Json{{"skip", why}, {"open", node_.peers.status(0)->interrupted}};
   return Json{{"finished", true}};
 }
 

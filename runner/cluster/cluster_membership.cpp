@@ -149,6 +149,12 @@ std::string ClusterMembership::whyDeclined(int rank, const std::string& stage) {
   return node_.peers.whyDeclined(rank, stage);
 }
 
+bool ClusterMembership::wasInterrupted(int rank) {
+  const std::lock_guard lock(node_.mutex);
+  const NodeStatus* known = node_.peers.status(rank);
+  return known != nullptr && known->interrupted;
+}
+
 std::string ClusterMembership::finishedWhere(const std::string& stage) {
   if (node_.leads()) {
     const std::lock_guard lock(node_.mutex);

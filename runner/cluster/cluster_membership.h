@@ -44,6 +44,8 @@ class ClusterMembership {
   void noteDeclined(const std::string& stage, const std::string& why);
   /// "node 2 (n2) does not take part: WHY", of another node; empty where it has not said so.
   std::string whyDeclined(int rank, const std::string& stage);
+  /// Whether another node says that its user or scheduler ended its run.
+  bool wasInterrupted(int rank);
   /// Which nodes have finished the stage and which have not: "it is on ..., and not on ...", as far as node 0
   /// knows; empty where nobody has.
   std::string finishedWhere(const std::string& stage);

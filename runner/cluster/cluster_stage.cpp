@@ -153,10 +153,11 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
   // A node that does not take part has finished the stage by saying so.
   for (size_t rank = 0; rank < answers.size(); ++rank)
     if (const std::string why = link_.members().whyDeclined(static_cast<int>(rank), stage_); !why.empty())
-      return {{"skip", why}};
+      return {{"skip", why}, {"open", link_.members().wasInterrupted(static_cast<int>(rank))}};
     else if (const std::string said = answers[rank] ? textOf(*answers[rank], "skip") : ""; !said.empty())
       return {
-          {"skip", fmt::format("{}{}{}", link_.members().nameOf(static_cast<int>(rank)), kDeclines, said)}};
+          {"skip", fmt::format("{}{}{}", link_.members().nameOf(static_cast<int>(rank)), kDeclines, said)},
+          {"open", flag(*answers[rank], "open")}};
   if (!link_.members().finishedWhere(stage_).empty()) return {{"finished", true}};
   std::vector<std::string> missing;
   Json parts = Json::array();
@@ -181,7 +182,7 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
     return {{"world", world}, {"leader", link_.members().self()}, {"parts", std::move(parts)}};
   }
   if (link_.options().cancelled->load())
-    return {{"error", link_.members().nameOf(0) + " was interrupted by its user"}};
+    return {{"error", link_.members().nameOf(0) + " was interrupted by its user"}, {"open", true}};
   const size_t count = missing.size();
   if (count > kMostMissing) missing.resize(kMostMissing);
   return {
@@ -211,6 +212,7 @@ ClusterEntry ClusterStage::enter(int localSize) {
     entry.why = disagreement();
     return entry;
   }
+  entry.isOpen = flag(*decision, "open");
   entry.why = textOf(*decision, "error");
   if (!entry.why.empty()) return entry;
   entry.kind = ClusterEntry::Kind::kSkip;
@@ -249,7 +251,8 @@ void ClusterStage::decline(const std::string& why) {
   // Node 0's answer is the decision itself.
   const bool leads = link_.options().nodeRank == 0;
   link_.agreement().decline(stage_ + "/enter",
-                            {{"skip", leads ? fmt::format("{}{}{}", name, kDeclines, why) : why}});
+                            {{"skip", leads ? fmt::format("{}{}{}", name, kDeclines, why) : why},
+                             {"open", link_.options().cancelled->load()}});
 }
 
 void ClusterStage::beginRound(int attempt, int start) {

@@ -27,6 +27,7 @@ struct ClusterEntry {
   int worldSize = 1;                 ///< ranks of all nodes
   std::string id{};                  ///< of those who met: the same on all of them, and of no other group
   std::vector<NodeAround> around{};  ///< this node and those around it, whose names node 0 knows
+  bool isOpen = false;  ///< of a skip or an error: a node was interrupted, and all may resume their runs
 };
 
 /// What this node saw of one round: one start of the stage's ranks.

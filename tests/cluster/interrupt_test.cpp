@@ -77,6 +77,11 @@ TEST_F(ClusterInterrupt, NamesTheHostThatWasInterruptedAndGoesOn) {
     EXPECT_THAT(run_->details(host, "last"),
                 HasSubstr("node 2 (n2) does not take part: the run was interrupted ("));
   }
+  // What they did not begin for that is not finished.
+  for (int host = 0; host < kInterruptHosts; ++host) run_->resume(host);
+  run_->finish();
+  for (int host = 0; host < kInterruptHosts; ++host)
+    EXPECT_EQ(run_->stage(host, "last").state, StageState::kRan) << said(host);
 }
 
 TEST_F(ClusterInterrupt, NamesNodeZeroThatWasTerminatedAndGoesOn) {

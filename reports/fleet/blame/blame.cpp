@@ -145,7 +145,8 @@ void BlameTable::collectAbsent(const NodeSummary& record) {
     const auto at = leaderSays_.find({runs_.runOf(record), stage.name});
     if (at == leaderSays_.end()) continue;
     LeaderSaid& leader = at->second;
-    const std::string& said = saidOf(stage);
+    const bool skipped = stage.state == StageState::kSkipped;
+    const std::string& said = skipped ? stage.reason : saidOf(stage);
     const bool lostAll = leader.text.find(" lost every other node: ") != std::string::npos;
     if (lostAll && record.nodeRank != 0 && accusesOnly(said, record.nodeRank)) leader.confession = said;
     if (!absentNodes(leader.text)) continue;

@@ -140,6 +140,12 @@ Result<Record> NodeRun::runToEnd() {
   if (budget_.isSpent())
     setup_.view->note(budget_.whatIsLeft(
         setup_.plan, resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
+  if (!open_.empty() && !node_.cancelled->load())
+    setup_.view->note(fmt::format(
+        "another node was interrupted before {}: to finish it, resume the runs of all nodes at about the "
+        "same "
+        "time, this one with `{}`",
+        join(open_, ", "), resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
   return std::move(record_);
 }
 
@@ -265,9 +271,10 @@ Status NodeRun::runStages(const Journal* earlier) {
               : "the run was killed while this stage ran: what it had measured by then is lost, and it ran "
                 "again");
     waive(outcome);
-    // An interrupted stage is not finished, nor is one that had no time or that a partial run leaves out: it
-    // is in this record, and a resumed run looks at it again.
-    if (contains(budget_.postponed(), stage.name) || leavesOut(stage.name)) {
+    // An interrupted stage is not finished, nor is one that had no time, that a partial run leaves out or
+    // that another node's interruption stopped: it is in this record, and a resumed run looks at it again.
+    if (isOpen(stage, outcome)) open_.push_back(stage.name);
+    if (contains(budget_.postponed(), stage.name) || leavesOut(stage.name) || contains(open_, stage.name)) {
       add(outcome.record, outcome.accounting);
     } else if (node_.cancelled->load()) {
       MUSTER_CHECK_OK(folder_.appendBegun(""));
@@ -279,6 +286,13 @@ Status NodeRun::runStages(const Journal* earlier) {
     setup_.view->stageEnded(outcome.record);
   }
   return {};
+}
+
+/// Whether another node's interruption stopped it, or a stage that it needs.
+bool NodeRun::isOpen(const Stage& stage, const StageOutcome& outcome) const {
+  return outcome.isOpen || (outcome.record.state == StageState::kSkipped &&
+                            std::any_of(stage.needs.begin(), stage.needs.end(),
+                                        [&](const std::string& need) { return contains(open_, need); }));
 }
 
 void NodeRun::decideAll() {

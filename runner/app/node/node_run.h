@@ -94,12 +94,14 @@ class NodeRun {
   void endWaivers();
   Status keep(const StageOutcome& outcome, const Json& extra);
   void add(const StageRecord& stage, const Accounting& accounting);
+  [[nodiscard]] bool isOpen(const Stage& stage, const StageOutcome& outcome) const;
   void decideAll();
 
   const RunSetup& setup_;
   const double begun_;  ///< by the steady clock, which nobody sets
   RunFolder folder_;
   RunBudget budget_;
+  std::vector<std::string> open_;  ///< stages that another node's interruption stopped
   NodeConfig node_;
   NodeProgress progress_;
   Record record_;

@@ -345,10 +345,13 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   std::unique_ptr<ClusterStage> cluster;
   if (stage.scope == Scope::kCluster) {
     const ClusterEntry entry = enterGroup(here, blind, cluster, record);
-    if (entry.kind != ClusterEntry::Kind::kGo)
-      return stageNotRun(stage,
-                         entry.kind == ClusterEntry::Kind::kSkip ? StageState::kSkipped : StageState::kError,
-                         entry.why);
+    if (entry.kind != ClusterEntry::Kind::kGo) {
+      outcome = stageNotRun(
+          stage, entry.kind == ClusterEntry::Kind::kSkip ? StageState::kSkipped : StageState::kError,
+          entry.why);
+      outcome.isOpen = entry.isOpen;
+      return outcome;
+    }
     record.started = systemClock().wallUnix();
     begin = systemClock().now();
     if (cluster != nullptr) telemetry.restart();

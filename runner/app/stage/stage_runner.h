@@ -82,6 +82,7 @@ struct NodeProgress {
 struct StageOutcome {
   StageRecord record;
   Accounting accounting;
+  bool isOpen = false;  ///< it did not begin, since another node was interrupted: all may resume their runs
 };
 
 /// Where this node's ranks stand among those of a stage.

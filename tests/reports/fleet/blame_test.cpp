@@ -1511,6 +1511,44 @@ TEST(Blame, WhoDoesNotTakePartInAStageIsKnownToThoseThatSkipItForThat) {
         }
 }
 
+/// Node 0 was interrupted before the stage, and resumed when the runs of the others had ended.
+TEST(Blame, WhoDidNotArriveAtANodeZeroThatCameTooLateIsNotNamed) {
+  for (const bool required : {true, false}) {
+    GroupFleet made(3, 5);
+    for (int node = 1; node < 5; ++node) {
+      StageRecord& stage = made.stage(node);
+      testing::skipOptional(stage);
+      stage.reason = "node 0 (n0) does not take part: the run was interrupted (SIGINT) before it";
+      stage.required = stage.verdicts.front().required = required;
+      stage.verdicts.front().detail = stage.reason;
+      made.end(node, required ? Acceptance::kIncomplete : Acceptance::kAccepted, required ? 3 : 0);
+    }
+    made.didNotBegin(0, "4 of 5 nodes did not arrive: node 1 (n1), node 2 (n2), node 3 (n3), node 4 (n4)");
+    made.record(0).resumed = 1;
+    const Fleet fleet = made.assess(false);
+    EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete) << nodeOf(fleet, "n0").reason;
+    for (int node = 1; node < 5; ++node)
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(node)).state,
+                required ? NodeState::kAffected : NodeState::kAccepted)
+          << nodeOf(fleet, GroupFleet::nameOf(node)).reason;
+  }
+}
+
+/// A transfer that failed between two nodes is of neither one alone, and of no GPU.
+TEST(Blame, WhatKeptAPairFromBeingMeasuredIsItsLink) {
+  GroupFleet made(3, 5);
+  for (const auto& [node, peer] : {std::pair{2, 3}, {3, 4}}) {
+    Verdict& verdict = made.stage(node).verdicts.front();
+    verdict.outcome = Outcome::kError;
+    verdict.detail = fmt::format("{}: with node {}: mlx5_3/1: cannot connect", verdict.device, peer);
+    made.end(node, Acceptance::kIncomplete, 3);
+  }
+  const Fleet fleet = made.assess(false);
+  for (const auto& suspect : fleet.suspects)
+    EXPECT_EQ(suspect.kind, fleet::SuspectKind::kLink) << suspect.what;
+  EXPECT_EQ(fleet.suspects.size(), 2u);
+}
+
 /// Where hardware lacks it is well, and so say all.
 TEST(Blame, WhoSkipsAnOptionalStageForLackOfHardwareIsAccepted) {
   GroupFleet made(3, 4);
