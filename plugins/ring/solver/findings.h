@@ -57,7 +57,7 @@ struct LaneFindings {
   std::vector<Pair> inconclusive;  ///< measured once, neither good nor slow
   std::vector<Pair> disturbed;     ///< slow each time, but other processes on the hosts may account for it
   std::vector<Wish> wishes;
-  std::vector<int> suspects;  ///< every node of a slow pair
+  std::vector<int> suspects;  ///< nodes that are named, and those of slow pairs that nothing explains
 };
 
 }  // namespace muster::ring

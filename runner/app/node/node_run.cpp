@@ -142,9 +142,9 @@ Result<Record> NodeRun::runToEnd() {
         setup_.plan, resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
   if (!open_.empty() && !node_.cancelled->load())
     setup_.view->note(fmt::format(
-        "another node was interrupted before {}: to finish it, resume the runs of all nodes at about the "
-        "same "
-        "time, this one with `{}`",
+        "another node was interrupted before {}: to finish it, resume the runs of all nodes together, this "
+        "one "
+        "with `{}`",
         join(open_, ", "), resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
   return std::move(record_);
 }

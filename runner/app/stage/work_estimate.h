@@ -19,7 +19,7 @@ struct EstimatedNode {
   int nodes = 1;  ///< of the stage's group
   int ports = 1;  ///< NICs
   bool simulated = false;
-  bool gpus = true;                     ///< else it is this machine's CPU
+  bool gpus = true;  ///< else it is this machine's CPU
   std::map<std::string, double> peaks;  ///< of the profile, and of the network
   std::vector<Expectation> limits;      ///< of the profile
   double memory = 0;                    ///< bytes of a device; 0: not known
