@@ -47,13 +47,14 @@ class LaneAnalysis {
     found_.disturbed = std::move(pairs.disturbed);
     for (size_t i = 0; i < slow_.size(); ++i)
       for (int node : {slow_[i].pair.a, slow_[i].pair.b}) slowOf_[node].push_back(i);
-    uplinks_.judge(slow_);
+    uplinks_.judge(slow_, condemned_);
     condemnNodes();
     for (const auto& [node, of] : slowOf_)
       if (condemned(node) || std::any_of(of.begin(), of.end(), [&](size_t i) { return !slow_[i].explained; }))
         found_.suspects.push_back(node);
     for (const SlowPair& slow : slow_)
       if (!slow.explained) judgePair(slow);
+    askUntried();
     return std::move(found_);
   }
 
@@ -69,8 +70,10 @@ class LaneAnalysis {
   [[nodiscard]] bool sharesItsFault(int node, const NodeEvidence& evidence, int needed) const;
   [[nodiscard]] bool mayBeAnUplink(int node, const NodeEvidence& evidence) const;
   [[nodiscard]] bool standsBesideCondemned(const NodeFault& fault, int needed) const;
+  [[nodiscard]] double lossOf(int node) const;
   void condemnNodes();
   void judgePair(const SlowPair& slow);
+  void askUntried();
   void wishFor(int node, const NodeEvidence& evidence);
 
   const RoundLog& log_;
@@ -156,9 +159,24 @@ bool LaneAnalysis::standsBesideCondemned(const NodeFault& fault, int needed) con
   const NodeEvidence left = collect(fault.node);
   const auto slow = static_cast<std::ptrdiff_t>(left.slowWith.size());
   const auto fine = static_cast<std::ptrdiff_t>(left.fineWith.size());
+  if (left.slowWith.empty()) return true;
   return left.slowWith.size() < fault.slowWith.size() &&
          (slow < needed + 2 * fine || mayBeAnUplink(fault.node, left)) &&
          static_cast<int>(met.size()) < log_.nodes() - 1;
+}
+
+/// The mean of its slow pairs, without those that condemned nodes or uplinks explain, if there are others.
+double LaneAnalysis::lossOf(int node) const {
+  double sum = 0, all = 0;
+  size_t count = 0;
+  const std::vector<size_t>& pairs = slowOf_.at(node);
+  for (size_t i : pairs) {
+    all += slow_[i].loss;
+    if (explainedMeeting(slow_[i].pair, node)) continue;
+    sum += slow_[i].loss;
+    ++count;
+  }
+  return count > 0 ? sum / static_cast<double>(count) : all / static_cast<double>(pairs.size());
 }
 
 /// Names nodes that are slow with three partners (with all, where there are fewer), one of whom is otherwise
@@ -182,9 +200,7 @@ void LaneAnalysis::condemnNodes() {
     const double strength =
         std::min(slow * slowEvidence(t.loss, figures_.sameLeaf.sigma), (slow - 1) * kSecondFault) -
         fine * kSecondFault;
-    double sum = 0;
-    for (size_t i : pairs) sum += slow_[i].loss;
-    found.push_back({node, sum / static_cast<double>(pairs.size()), strength, t.slowWith, t.fineWith});
+    found.push_back({node, lossOf(node), strength, t.slowWith, t.fineWith});
   }
   std::stable_sort(found.begin(), found.end(), [](const NodeFault& a, const NodeFault& b) {
     return std::tuple(-a.strength, a.fineWith.size(), -a.loss) <
@@ -192,8 +208,10 @@ void LaneAnalysis::condemnNodes() {
   });
   for (NodeFault& fault : found) {
     if (standsBesideCondemned(fault, needed)) continue;
+    fault.loss = lossOf(fault.node);
     condemned_.insert(fault.node);
     found_.nodes.push_back(std::move(fault));
+    uplinks_.judge(slow_, condemned_);
   }
   std::sort(found_.nodes.begin(), found_.nodes.end(),
             [](const NodeFault& a, const NodeFault& b) { return a.node < b.node; });
@@ -225,6 +243,17 @@ void LaneAnalysis::judgePair(const SlowPair& slow) {
   }
   for (const auto& [node, evidence] : {std::pair{slow.pair.a, &a}, {slow.pair.b, &b}})
     if (!evidence->cleared() && evidence->meetings < kMostMeetings) wishFor(node, *evidence);
+}
+
+/// Nodes of which nothing is known: they met only what is slow for other reasons, and would look slow
+/// themselves.
+void LaneAnalysis::askUntried() {
+  for (const auto& [node, pairs] : slowOf_) {
+    if (condemned(node)) continue;
+    const NodeEvidence evidence = collect(node);
+    if (evidence.slowWith.empty() && evidence.fineWith.empty() && evidence.meetings < kMostMeetings)
+      wishFor(node, evidence);
+  }
 }
 
 }  // namespace

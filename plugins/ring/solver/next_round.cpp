@@ -81,7 +81,7 @@ class Matchmaker {
   /// Inside the leaf where that is possible, so that no uplink has a say; across where the wish asks for it.
   /// Without a topology the nearest, on that side where it has met fewer.
   [[nodiscard]] int findPartner(int node, bool across, bool healthy) const {
-    const int sign = metFewerBelow(node) ? -1 : 1;
+    const int sign = !log_.topology().known() && metFewerBelow(node) ? -1 : 1;
     int otherwise = -1;
     for (int step = 1; step < log_.nodes(); ++step) {
       const int partner = (node + sign * step + log_.nodes()) % log_.nodes();

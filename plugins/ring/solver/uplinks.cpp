@@ -22,7 +22,8 @@ bool Uplinks::explain(const Pair& pair) const {
          (badLeaves_.count(topology.leaf(pair.a)) == 1 || badLeaves_.count(topology.leaf(pair.b)) == 1);
 }
 
-void Uplinks::judge(std::vector<SlowPair>& slow) {
+void Uplinks::judge(std::vector<SlowPair>& slow, const std::set<int>& condemned) {
+  condemned_ = condemned;
   std::map<int, double> leastLoss;  // by leaf
   for (const SlowPair& one : slow) {
     if (!log_.topology().crosses(one.pair)) continue;
@@ -31,7 +32,8 @@ void Uplinks::judge(std::vector<SlowPair>& slow) {
       if (!fresh) least->second = std::min(least->second, one.loss);
     }
   }
-  for (const auto& [leaf, loss] : leastLoss) judgeLeaf(leaf, loss);
+  for (const auto& [leaf, loss] : leastLoss)
+    if (badLeaves_.count(leaf) == 0) judgeLeaf(leaf, loss);
   for (SlowPair& one : slow) one.explained |= explain(one.pair);
 }
 
@@ -44,6 +46,7 @@ LeafEvidence Uplinks::collect(int leaf, double loss, const Pair* without) const 
     const bool a = topology.leaf(pair.a) == leaf;
     const bool b = topology.leaf(pair.b) == leaf;
     if ((!a && !b) || (without != nullptr && pair == *without)) continue;
+    if (condemned_.count(pair.a) + condemned_.count(pair.b) > 0) continue;
     const double lost = figures_.loss[m];
     const bool slow = figures_.sure[m] > loss / 2;  // many pairs judge together: half is enough for each
     if (!slow && lost > loss / 2) continue;         // other processes may account for it: says neither

@@ -24,8 +24,8 @@ class Uplinks {
   Uplinks(const RoundLog& log, const LaneFigures& figures, LaneFindings& found)
       : log_(log), figures_(figures), found_(found) {}
 
-  /// Marks the slow pairs that an uplink explains.
-  void judge(std::vector<SlowPair>& slow);
+  /// Marks the slow pairs that an uplink explains. Those of nodes that are condemned say nothing of uplinks.
+  void judge(std::vector<SlowPair>& slow, const std::set<int>& condemned);
   /// Whether a slow uplink accounts for whatever this pair shows.
   [[nodiscard]] bool explain(const Pair& pair) const;
   /// Whether the uplink of neither node's leaf can be what makes this pair slow; asks for more meetings of
@@ -41,6 +41,7 @@ class Uplinks {
   const RoundLog& log_;
   const LaneFigures& figures_;
   LaneFindings& found_;
+  std::set<int> condemned_;
   std::set<int> badLeaves_;
   std::set<int> wishedLeaves_;
 };

@@ -3,6 +3,7 @@
 #include "plugins/ring/solver/solver.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -285,6 +286,39 @@ TEST(Ring, NamesNoNodeForAnUplinkThatItDoesNotKnow) {
                   << name << " for " << (link ? "link " : "node ") << at << " at " << factor << " of "
                   << nodes;
           }
+}
+
+/// Its partner in the leaf met nobody else but those across.
+TEST(Ring, NamesABadNodeBehindASlowUplinkAndNotItsPartner) {
+  Topology topology;
+  for (int node = 0; node < 20; ++node) topology.leafOf.push_back(node / 4);
+  topology.names = {"leaf0", "leaf1", "leaf2", "leaf3", "leaf4"};
+  for (int bad = 0; bad < 20; ++bad)
+    for (const double factor : {0.3, 0.6}) {
+      const SpeedOf speed = [&](const Pair& pair, const Lane&, int) {
+        const bool isAcross = (pair.a / 4 == bad / 4) != (pair.b / 4 == bad / 4);
+        return (has(pair, bad) ? factor : 1.0) * (isAcross ? 0.85 : 1.0);
+      };
+      const Names names = namesOf(measureAll(20, speed, topology));
+      for (const std::string& name : names)
+        EXPECT_TRUE(!name.starts_with("node ") || name == fmt::format("node {}", bad))
+            << name << " for " << bad;
+      EXPECT_THAT(names, ::testing::Contains(fmt::format("node {}", bad)));
+    }
+}
+
+/// Its loss is what it has without its neighbour.
+TEST(Ring, TellsTheLossOfAMildlyBadNodeBesideAnotherOne) {
+  const SpeedOf speed = [](const Pair& pair, const Lane&, int) {
+    return (has(pair, 1) ? 0.5 : 1.0) * (has(pair, 2) ? 0.8 : 1.0);
+  };
+  bool isNamed = false;
+  for (const Culprit& culprit : solve(measureAll(16, speed)))
+    if (culprit.nodes == std::vector{2}) {
+      isNamed = true;
+      EXPECT_NEAR(culprit.loss, 0.2, 0.03);
+    }
+  EXPECT_TRUE(isNamed);
 }
 
 TEST(Ring, DoesNotTakeTheSlowerWayAcrossLeavesForAFault) {
