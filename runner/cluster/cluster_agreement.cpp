@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "runner/core/units.h"
 
@@ -93,9 +94,10 @@ bool ClusterAgreement::worthWaiting(int rank, double since, double patience) {
   return false;
 }
 
-/// Node 0: the answers that came since the last call, with one request.
+/// Node 0: the answers that came since the last call, with one request. The last one of a node counts: it may
+/// have been interrupted since, or started again.
 void ClusterAgreement::takeAnswers(const Question& question, uint64_t& since, std::set<int>& open,
-                                   Answers& answers, int64_t& left) {
+                                   Answers& answers, std::set<int>& left) {
   for (bool more = true; more;) {
     const auto changes = node_.client->changes(fmt::format("q/{}/answer/", question.name), since);
     if (!changes.ok()) return;
@@ -104,18 +106,41 @@ void ClusterAgreement::takeAnswers(const Question& question, uint64_t& since, st
     for (const auto& [key, value] : changes->entries) {
       int rank = -1;
       const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), rank);
-      if (failure != std::errc() || end != key.data() + key.size() || open.erase(rank) == 0) continue;
+      if (failure != std::errc() || end != key.data() + key.size()) continue;
+      if (rank <= 0 || rank >= node_.options.nodeCount) continue;
+      open.erase(rank);
       auto answer = parseJson(value);
       if (!answer.ok() || *answer == kGone) continue;
+      left.erase(rank);
       const bool leaves = answer->is_object() && answer->contains(kLeaves);
-      if (leaves) ++left;
+      if (leaves) left.insert(rank);
       answers[static_cast<size_t>(rank)] = leaves ? (*answer)[kLeaves] : *answer;
     }
   }
 }
 
-/// `left` counts the nodes that answered and will not read the decision.
-ClusterAgreement::Answers ClusterAgreement::gather(const Question& question, int64_t& left) {
+/// Node 0: forgets what an earlier start of a node has answered; the present one is waited for. A node gives
+/// its status before its answer.
+void ClusterAgreement::dropStale(std::set<int>& open, Answers& answers) {
+  const auto isStale = [&](int rank) {
+    const auto& answer = answers[static_cast<size_t>(rank)];
+    if (!answer || !answer->is_object() || !answer->contains(kStart)) return false;
+    const std::lock_guard lock(node_.mutex);
+    const NodeStatus* status = node_.peers.status(rank);
+    return status != nullptr && (*answer)[kStart] != status->nonce;
+  };
+  bool isFresh = false;
+  for (int rank = 1; rank < node_.options.nodeCount; ++rank) {
+    if (!isStale(rank)) continue;
+    if (!std::exchange(isFresh, true)) heartbeat_.readStatuses();
+    if (!isStale(rank)) continue;
+    answers[static_cast<size_t>(rank)].reset();
+    open.insert(rank);
+  }
+}
+
+/// `left`: the nodes that answered and will not read the decision.
+ClusterAgreement::Answers ClusterAgreement::gather(const Question& question, std::set<int>& left) {
   Answers answers(static_cast<size_t>(node_.options.nodeCount));
   answers[0] = question.mine;
   const double since = node_.time.now();
@@ -125,6 +150,7 @@ ClusterAgreement::Answers ClusterAgreement::gather(const Question& question, int
   uint64_t seen = 0;
   while (true) {
     takeAnswers(question, seen, open, answers, left);
+    dropStale(open, answers);
     std::erase_if(open, [&](int rank) {
       return hasFinished(rank, question.stage) || !worthWaiting(rank, since, question.patience);
     });
@@ -147,13 +173,13 @@ Result<Json> ClusterAgreement::leadQuestion(const Question& question, const Deci
     news_.last().open = name;
   }
   news_.publish();
-  int64_t left = 0;
+  std::set<int> left;
   const Answers answers = gather(question, left);
   heartbeat_.readStatuses();  // so that the decision names hosts as they are known now
   Json decision = decide(answers);
   const auto stay =
       std::count_if(answers.begin() + 1, answers.end(), [](const auto& a) { return a.has_value(); });
-  MUSTER_CHECK_OK(publish(name, decision, stay - left));
+  MUSTER_CHECK_OK(publish(name, decision, stay - std::ssize(left)));
   if (Json parts = takeParts(decision); !parts.empty()) decision["part"] = std::move(parts[0]);
   return decision;
 }

@@ -23,6 +23,9 @@ class ClusterAgreement {
   /// Answers of all nodes to one question, by node rank: nothing where a node did not answer.
   using Answers = std::vector<std::optional<Json>>;
   using Decide = std::function<Json(const Answers&)>;
+  /// In an answer: which start of its node gives it (ClusterMembership::self()); of another one it does not
+  /// count.
+  static constexpr const char* kStart = "start";
   /// Asks all nodes the question `name` (no name is used twice): each gives `mine`, node 0 decides once all
   /// have answered, those who have not are lost, or `patience` seconds have passed; all get what it decided.
   /// Where that has "parts", one for each node rank, each node gets only its own, as "part". kTimeout: node 0
@@ -50,8 +53,9 @@ class ClusterAgreement {
   };
 
   void takeAnswers(const Question& question, uint64_t& since, std::set<int>& open, Answers& answers,
-                   int64_t& left);
-  Answers gather(const Question& question, int64_t& left);
+                   std::set<int>& left);
+  void dropStale(std::set<int>& open, Answers& answers);
+  Answers gather(const Question& question, std::set<int>& left);
   Status publish(const std::string& name, Json decision, int64_t readers);
   Result<std::string> awaitDecision(const std::string& name, double seconds, std::string& checked);
   Result<Json> readDecision(const std::string& name, const std::string& text);

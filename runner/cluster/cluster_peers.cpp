@@ -86,8 +86,8 @@ void ClusterPeers::takeStatus(int rank, std::optional<NodeStatus> status, double
   peer.seenAt = now;
   peer.statusGiven = true;
   if (status)
-    std::erase_if(status->finished,
-                  [&](const auto& finished) { return !options_.stages.contains(finished.first); });
+    for (auto* stages : {&status->finished, &status->declined})
+      std::erase_if(*stages, [&](const auto& stage) { return !options_.stages.contains(stage.first); });
   if (rank != options_.nodeRank) {
     if (peer.status && --claims_[shortNameOf(peer.status->host)] == 0)
       claims_.erase(shortNameOf(peer.status->host));

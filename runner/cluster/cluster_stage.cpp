@@ -158,6 +158,10 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
       return {
           {"skip", fmt::format("{}{}{}", link_.members().nameOf(static_cast<int>(rank)), kDeclines, said)},
           {"open", flag(*answers[rank], "open")}};
+    else if (rank > 0 && link_.members().wasInterrupted(static_cast<int>(rank)))
+      return {{"skip", fmt::format("{}{}its run was interrupted",
+                                   link_.members().nameOf(static_cast<int>(rank)), kDeclines)},
+              {"open", true}};
   if (!link_.members().finishedWhere(stage_).empty()) return {{"finished", true}};
   std::vector<std::string> missing;
   Json parts = Json::array();
@@ -171,7 +175,7 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
     }
     const int ranks = countOf(*answers[rank], "ranks");
     if (ranks > kMostRanks) return {{"error", fmt::format("{} reports {} ranks", name, ranks)}};
-    members.push_back({textOf(*answers[rank], "start"), world, ranks});
+    members.push_back({textOf(*answers[rank], ClusterAgreement::kStart), world, ranks});
     nodes.push_back({static_cast<int>(rank), textOf(*answers[rank], "node"), world, ranks});
     parts.push_back({{"first", world}, {"start", members.back().start}});
     world += ranks;
@@ -199,7 +203,7 @@ ClusterEntry ClusterStage::enter(int localSize) {
   const auto decision = link_.agreement().ask(
       stage_ + "/enter",
       {{"ranks", static_cast<unsigned>(localSize)},
-       {"start", link_.members().self()},
+       {ClusterAgreement::kStart, link_.members().self()},
        {"node", link_.options().host}},
       arrival_, [&](const ClusterAgreement::Answers& answers) { return decideEntry(answers, members); },
       stage_);
@@ -208,6 +212,9 @@ ClusterEntry ClusterStage::enter(int localSize) {
     if (link_.options().cancelled->load()) decline("its run was interrupted");
     return entry;
   }
+  // Node 0, which tells those that come later, too.
+  if (flag(*decision, "open") && link_.options().nodeRank == 0 && link_.options().cancelled->load())
+    decline("its run was interrupted");
   if (flag(*decision, "finished")) {
     entry.why = disagreement();
     return entry;
@@ -252,7 +259,8 @@ void ClusterStage::decline(const std::string& why) {
   const bool leads = link_.options().nodeRank == 0;
   link_.agreement().decline(stage_ + "/enter",
                             {{"skip", leads ? fmt::format("{}{}{}", name, kDeclines, why) : why},
-                             {"open", link_.options().cancelled->load()}});
+                             {"open", link_.options().cancelled->load()},
+                             {ClusterAgreement::kStart, link_.members().self()}});
 }
 
 void ClusterStage::beginRound(int attempt, int start) {

@@ -541,6 +541,16 @@ void RunTable::findUnable(const std::set<std::string>& expected) {
     if (const auto claim = claims.find(said.number); claim != claims.end()) return *claim->second.begin();
     return oneIsMissing ? "" : node;
   };
+  // It was resumed when the others had gone on without it, and says the same of that stage.
+  const auto saysSo = [&](const std::string& node, uint32_t stageName, const Said& said) {
+    if (!wasStoppedBefore(said.reason)) return false;
+    for (const Entry& entry : entries_)
+      for (const StageSummary& stage : entry.record->stages)
+        if (entry.record->node == node && stage.name == stageName && stage.state == StageState::kSkipped &&
+            stage.reason == said.reason)
+          return true;
+    return false;
+  };
   std::set<std::string> named = clashingAlone();
   for (const auto& [about, said] : all) {
     const StageOfRun& stage = about.first;
@@ -548,7 +558,7 @@ void RunTable::findUnable(const std::set<std::string>& expected) {
     std::set<std::string> voices = said.voices;
     voices.erase(node);
     if (voices.size() < 2 || !later_->isAccepted(node) || later_->wasMetAfter(node, said.first, said.run) ||
-        isWaived(node) || !named.insert(node).second)
+        isWaived(node) || saysSo(node, stage.second, said) || !named.insert(node).second)
       continue;
     clashes_.push_back(
         {{node},

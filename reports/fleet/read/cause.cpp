@@ -140,9 +140,12 @@ CaseCause caseCause(std::string_view whole, std::string_view named, bool stopped
 }
 
 bool wasUnable(std::string_view reason) {
-  return has(reason, kTakesNoPart) &&
-         (has(reason, "did not pass (fail)") || has(reason, "did not pass (error)") ||
-          has(reason, "interrupted") || has(reason, "cancelled") || has(reason, "time limit"));
+  return has(reason, kTakesNoPart) && (has(reason, "did not pass (fail)") ||
+                                       has(reason, "did not pass (error)") || wasStoppedBefore(reason));
+}
+
+bool wasStoppedBefore(std::string_view reason) {
+  return has(reason, "interrupted") || has(reason, "cancelled") || has(reason, "time limit");
 }
 
 std::string boundedCause(std::string_view text) {

@@ -39,6 +39,8 @@ struct Mention {
 /// Whether a stage was skipped since a node's own run had failed or was ended before it: then its record is
 /// not accepted.
 bool wasUnable(std::string_view reason);
+/// Of them: since it was ended before the stage, by a user or scheduler.
+bool wasStoppedBefore(std::string_view reason);
 
 /// A text that may name parts, short enough to be kept, and cut where a name ends: the start of a number
 /// would name another part.

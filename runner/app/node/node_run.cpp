@@ -224,7 +224,7 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* inte
   MUSTER_CHECK_OK(folder_.appendBegun(stage.name));
   MUSTER_TRY(StageOutcome outcome, runStage(node_, progress_, stage, interrupted));
   if (interrupted != nullptr && outcome.record.state != StageState::kRan)
-    outcome = {*interrupted, accountingOf(*interrupted)};
+    outcome = {*interrupted, accountingOf(*interrupted), outcome.isOpen};
   if (node_.cluster != nullptr)
     if (const std::string strangers = node_.cluster->turnedAway(); !strangers.empty())
       outcome.record.log.push_back(strangers);
@@ -275,6 +275,7 @@ Status NodeRun::runStages(const Journal* earlier) {
     // that another node's interruption stopped: it is in this record, and a resumed run looks at it again.
     if (isOpen(stage, outcome)) open_.push_back(stage.name);
     if (contains(budget_.postponed(), stage.name) || leavesOut(stage.name) || contains(open_, stage.name)) {
+      if (contains(open_, stage.name)) MUSTER_CHECK_OK(folder_.appendBegun(""));
       add(outcome.record, outcome.accounting);
     } else if (node_.cancelled->load()) {
       MUSTER_CHECK_OK(folder_.appendBegun(""));

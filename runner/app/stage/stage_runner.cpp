@@ -299,6 +299,7 @@ StageOutcome runIdle(const NodeConfig& node, const Stage& stage, const NodePart&
   ClusterStage cluster(*node.cluster, stage.name, arrivalOf(node, stage));
   const ClusterEntry entry = cluster.enter(0);
   outcome.record.group = groupJson(0, 0, part.nodes, entry);
+  outcome.isOpen = entry.isOpen;
   const std::string trouble =
       entry.kind == ClusterEntry::Kind::kGo
           ? cluster.attend({stage.attempts, stage.repeat, stage.cases.size(), stage.timeout})

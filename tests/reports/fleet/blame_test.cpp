@@ -1534,6 +1534,23 @@ TEST(Blame, WhoDidNotArriveAtANodeZeroThatCameTooLateIsNotNamed) {
   }
 }
 
+/// It was interrupted before an optional stage, and resumed when the others had gone on without it.
+TEST(Blame, WhoSaysThatItWasInterruptedBeforeAStageAgreesWithTheOthers) {
+  for (const bool fails : {false, true}) {
+    GroupFleet made(3, 4);
+    for (int node = 0; node < 4; ++node) {
+      testing::skipOptional(made.stage(node));
+      made.stage(node).reason = fmt::format("node 1 (n1) does not take part: {}",
+                                            fails ? "prerequisite stage gpu did not pass (fail)"
+                                                  : "the run was interrupted (SIGTERM) before it");
+      for (Verdict& verdict : made.stage(node).verdicts) verdict.detail = made.stage(node).reason;
+      made.end(node, Acceptance::kAccepted, 0);
+    }
+    const Fleet fleet = made.assess(false);
+    EXPECT_EQ(nodeOf(fleet, "n1").state, fails ? NodeState::kIncomplete : NodeState::kAccepted);
+  }
+}
+
 /// A transfer that failed between two nodes is of neither one alone, and of no GPU.
 TEST(Blame, WhatKeptAPairFromBeingMeasuredIsItsLink) {
   GroupFleet made(3, 5);

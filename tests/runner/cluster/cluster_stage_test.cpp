@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <climits>
 #include <random>
@@ -211,6 +212,53 @@ TEST(ClusterStage, SkipsForAllWhatANodeHadDeclinedBeforeItWasStartedAgain) {
     });
     for (const ClusterEntry& entry : entries) EXPECT_EQ(entry.kind, ClusterEntry::Kind::kSkip) << entry.why;
   }
+}
+
+/// Also of a node that had come to the stage and waits there for others.
+TEST(ClusterStage, IsOpenForAllWhereOneWasInterrupted) {
+  for (const int who : {0, 1}) {
+    Nodes nodes(3);
+    std::atomic<bool> cancelled = false;
+    for (int rank = 0; rank < 3; ++rank) {
+      ClusterOptions options = nodes.options(rank);
+      if (rank == who) options.cancelled = &cancelled;
+      nodes.start(options);
+    }
+    const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
+      EXPECT_TRUE(link.members().join(5).ok());
+      if (link.options().nodeRank == 2) {  // the last one
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        cancelled = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(who == 0 ? 4000 : 1000));
+      }
+      return ClusterStage(link, "walk", 20).enter(1);
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank == who) continue;
+      const ClusterEntry& entry = entries[static_cast<size_t>(rank)];
+      EXPECT_NE(entry.kind, ClusterEntry::Kind::kGo);
+      EXPECT_TRUE(entry.isOpen) << who << " " << rank << ": " << entry.why;
+      EXPECT_THAT(entry.why, HasSubstr(fmt::format("node {0} (n{0})", who)));
+    }
+  }
+}
+
+/// Its new start is waited for, and takes part.
+TEST(ClusterStage, IsNotDeclinedByAnEarlierStart) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<bool>([](ClusterLink& link) {
+    if (link.options().nodeRank == 2) ClusterStage(link, "walk", 10).decline("its run was interrupted");
+    return true;
+  });
+  nodes.lose(2);
+  nodes.start(nodes.options(2));
+  const auto entries = nodes.onEach<ClusterEntry>([](ClusterLink& link) {
+    EXPECT_TRUE(link.members().join(5).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(link.options().nodeRank == 2 ? 1500 : 700));
+    return ClusterStage(link, "walk", 10).enter(1);
+  });
+  for (const ClusterEntry& entry : entries) EXPECT_EQ(entry.kind, ClusterEntry::Kind::kGo) << entry.why;
 }
 
 /// It stays until the others have heard of it, also of one that starts later.
