@@ -121,7 +121,7 @@ void ClusterAgreement::takeAnswers(const Question& question, uint64_t& since, st
 
 /// Node 0: forgets what an earlier start of a node has answered; the present one is waited for. A node gives
 /// its status before its answer.
-void ClusterAgreement::dropStale(std::set<int>& open, Answers& answers) {
+void ClusterAgreement::dropStale(std::set<int>& open, Answers& answers, std::set<int>& stale) {
   const auto isStale = [&](int rank) {
     const auto& answer = answers[static_cast<size_t>(rank)];
     if (!answer || !answer->is_object() || !answer->contains(kStart)) return false;
@@ -136,6 +136,7 @@ void ClusterAgreement::dropStale(std::set<int>& open, Answers& answers) {
     if (!isStale(rank)) continue;
     answers[static_cast<size_t>(rank)].reset();
     open.insert(rank);
+    stale.insert(rank);
   }
 }
 
@@ -144,13 +145,13 @@ ClusterAgreement::Answers ClusterAgreement::gather(const Question& question, std
   Answers answers(static_cast<size_t>(node_.options.nodeCount));
   answers[0] = question.mine;
   const double since = node_.time.now();
-  std::set<int> open;
+  std::set<int> open, stale;
   for (int rank = 1; rank < node_.options.nodeCount; ++rank) open.insert(rank);
   double partingSince = -1;
   uint64_t seen = 0;
   while (true) {
     takeAnswers(question, seen, open, answers, left);
-    dropStale(open, answers);
+    dropStale(open, answers, stale);
     std::erase_if(open, [&](int rank) {
       return hasFinished(rank, question.stage) || !worthWaiting(rank, since, question.patience);
     });
@@ -160,8 +161,12 @@ ClusterAgreement::Answers ClusterAgreement::gather(const Question& question, std
       if (partingSince < 0) partingSince = now;
       if (now > partingSince + kParting) break;
     }
-    // Whoever comes first of those that are missing, the others are not far.
-    (void)node_.client->get(answerKey(question.name, *open.begin()), kSlice).ok();
+    // Whoever comes first of those that are missing, the others are not far. What a node said before is still
+    // there.
+    if (stale.contains(*open.begin()))
+      node_.pause(kSlice);
+    else
+      (void)node_.client->get(answerKey(question.name, *open.begin()), kSlice).ok();
   }
   return answers;
 }

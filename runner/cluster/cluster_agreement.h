@@ -54,7 +54,7 @@ class ClusterAgreement {
 
   void takeAnswers(const Question& question, uint64_t& since, std::set<int>& open, Answers& answers,
                    std::set<int>& left);
-  void dropStale(std::set<int>& open, Answers& answers);
+  void dropStale(std::set<int>& open, Answers& answers, std::set<int>& stale);
   Answers gather(const Question& question, std::set<int>& left);
   Status publish(const std::string& name, Json decision, int64_t readers);
   Result<std::string> awaitDecision(const std::string& name, double seconds, std::string& checked);
