@@ -182,9 +182,10 @@ Result<Json> ClusterAgreement::leadQuestion(const Question& question, const Deci
   const Answers answers = gather(question, left);
   heartbeat_.readStatuses();  // so that the decision names hosts as they are known now
   Json decision = decide(answers);
-  const auto stay =
-      std::count_if(answers.begin() + 1, answers.end(), [](const auto& a) { return a.has_value(); });
-  MUSTER_CHECK_OK(publish(name, decision, stay - std::ssize(left)));
+  int64_t readers = 0;
+  for (int rank = 1; rank < node_.options.nodeCount; ++rank)
+    readers += answers[static_cast<size_t>(rank)] && !left.contains(rank) ? 1 : 0;
+  MUSTER_CHECK_OK(publish(name, decision, readers));
   if (Json parts = takeParts(decision); !parts.empty()) decision["part"] = std::move(parts[0]);
   return decision;
 }
