@@ -53,6 +53,12 @@ bool concerns(const Culprit& culprit, const Pair& pair, const Topology& topology
   return false;
 }
 
+/// Whether the pair would show it again: a node is not seen where the way across leaves is no faster.
+bool shows(const Culprit& culprit, const Pair& pair, const Topology& topology) {
+  if (culprit.shownBy.empty()) return concerns(culprit, pair, topology);
+  return std::find(culprit.shownBy.begin(), culprit.shownBy.end(), pair) != culprit.shownBy.end();
+}
+
 /// Whether nothing is known against the pair. What is not located is no example of a healthy pair, but where
 /// it comes and goes, of a transient: `open` counts it as healthy.
 bool healthy(const std::vector<Culprit>& culprits, const Pair& pair, const Topology& topology,
@@ -117,7 +123,7 @@ class VisitPlan {
     for (const bool alone : {true, false})
       for (size_t i = 0; i < pairs_.size(); ++i) {
         const Pair& pair = pairs_[(first + i) % pairs_.size()];
-        if (!free(pair) || !concerns(culprit, pair, log_.topology())) continue;
+        if (!free(pair) || !shows(culprit, pair, log_.topology())) continue;
         const auto all = std::count_if(culprits_.begin(), culprits_.end(), [&](const Culprit& other) {
           return concerns(other, pair, log_.topology());
         });
@@ -259,7 +265,7 @@ Support supportOf(const RoundLog& log, const LaneFigures& figures, size_t lane, 
   std::map<int, std::pair<double, double>> least;  // visit -> loss and excuse of the pair that lost least
   for (size_t v = 0; v < log.visits().size(); ++v) {
     const Visit& visit = log.visits()[v];
-    if (!concerns(culprit, visit.pair, log.topology())) continue;
+    if (!shows(culprit, visit.pair, log.topology())) continue;
     seconds = visit.after;
     const std::pair seen = {visits.loss(v), visits.excuse(v)};
     const auto [it, fresh] = least.try_emplace(visit.number, seen);

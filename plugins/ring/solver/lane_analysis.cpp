@@ -24,11 +24,13 @@ constexpr size_t kMostMeetings = 9;  ///< of a node, before its question is left
 
 /// Evidence about an accused node, without what other faults explain.
 struct NodeEvidence {
-  double loss = 0;  ///< the least of its slow pairs'
+  double loss = 0;       ///< the least of its slow pairs'
+  double lossInAll = 0;  ///< the same, against pairs of one leaf, which may be faster than those across
   std::vector<int> slowWith;
   std::vector<int> fineWith;
   double fine = 0;  ///< log odds that it has not this loss
   size_t meetings = 0;
+  bool isSlowInside = false, isFineInside = false;  ///< with a node of its leaf; no uplink has a say there
 
   [[nodiscard]] bool cleared() const { return fine >= (slowWith.size() > 1 ? kClearsMany : kClearsOne); }
   [[nodiscard]] bool onlyOnce() const { return slowWith.size() == 1 && !fineWith.empty(); }
@@ -63,13 +65,31 @@ class LaneAnalysis {
     return figures_.baseline(log_.topology().crosses(pair));
   }
 
+  /// By how much healthy pairs like this one are slower than those of one leaf.
+  [[nodiscard]] double slowerWay(const Pair& pair) const {
+    return std::max(0.0, figures_.sameLeaf.center - baseline(pair).center);
+  }
+  /// Whether no uplink has a say in the pair.
+  [[nodiscard]] bool isInside(const Pair& pair) const {
+    return log_.topology().known() && !log_.topology().crosses(pair);
+  }
+  /// Whether it shares its leaf with other nodes of this run.
+  [[nodiscard]] bool hasLeaf(int node) const {
+    if (!log_.topology().known()) return false;
+    const std::vector<int>& leafOf = log_.topology().leafOf;
+    return std::count(leafOf.begin(), leafOf.end(), log_.topology().leaf(node)) > 1;
+  }
+
   [[nodiscard]] bool explainedMeeting(const Pair& pair, int node) const;
   [[nodiscard]] NodeEvidence collect(int node) const;
   [[nodiscard]] bool condemned(int node) const { return condemned_.count(node) == 1; }
   [[nodiscard]] bool hasHealthyPartner(const NodeEvidence& evidence) const;
   [[nodiscard]] bool sharesItsFault(int node, const NodeEvidence& evidence, int needed) const;
+  [[nodiscard]] bool mayBeItsUplink(int node, const NodeEvidence& evidence) const;
   [[nodiscard]] bool mayBeAnUplink(int node, const NodeEvidence& evidence) const;
-  [[nodiscard]] bool standsBesideCondemned(const NodeFault& fault, int needed) const;
+  [[nodiscard]] bool standsBesideCondemned(const NodeFault& fault) const;
+  [[nodiscard]] double expectedLoss(const Pair& pair, const NodeEvidence& evidence) const;
+  [[nodiscard]] int neededOf(int node, const NodeEvidence& evidence) const;
   [[nodiscard]] double lossOf(int node) const;
   void condemnNodes();
   void judgePair(const SlowPair& slow);
@@ -95,9 +115,13 @@ bool LaneAnalysis::explainedMeeting(const Pair& pair, int node) const {
 
 NodeEvidence LaneAnalysis::collect(int node) const {
   NodeEvidence evidence;
-  evidence.loss = 1e9;
-  for (size_t i : slowOf_.at(node))
-    if (!slow_[i].explained) evidence.loss = std::min(evidence.loss, slow_[i].loss);
+  evidence.loss = evidence.lossInAll = 1e9;
+  if (const auto pairs = slowOf_.find(node); pairs != slowOf_.end())
+    for (size_t i : pairs->second) {
+      if (slow_[i].explained) continue;
+      evidence.loss = std::min(evidence.loss, slow_[i].loss);
+      evidence.lossInAll = std::min(evidence.lossInAll, slow_[i].loss + slowerWay(slow_[i].pair));
+    }
   for (size_t m : meetingsByNode_.of(node)) {
     ++evidence.meetings;
     const Pair& pair = log_.meetings()[m].pair;
@@ -105,12 +129,14 @@ NodeEvidence LaneAnalysis::collect(int node) const {
     const Baseline& base = baseline(pair);
     const int other = pair.a == node ? pair.b : pair.a;
     const double lost = std::max(0.0, figures_.loss[m]);
+    const double expected = expectedLoss(pair, evidence);
     const bool slow =
-        figures_.slow(log_, m) || figures_.sure[m] > std::max(evidence.loss / 2, base.limits.confirms);
-    if (!slow && lost > evidence.loss / 2) continue;  // says neither
+        figures_.slow(log_, m) || figures_.sure[m] > std::max(expected / 2, base.limits.confirms);
+    if (!slow && (lost > expected / 2 || expected < base.limits.confirms)) continue;  // says neither
     auto& list = slow ? evidence.slowWith : evidence.fineWith;
     if (std::find(list.begin(), list.end(), other) == list.end()) list.push_back(other);
-    if (!slow) evidence.fine += fineEvidence(evidence.loss, lost, base.sigma);
+    if (!slow) evidence.fine += fineEvidence(expected, lost, base.sigma);
+    (slow ? evidence.isSlowInside : evidence.isFineInside) |= isInside(pair);
   }
   return evidence;
 }
@@ -135,6 +161,11 @@ bool LaneAnalysis::sharesItsFault(int node, const NodeEvidence& evidence, int ne
   });
 }
 
+/// A bad node is slow inside its leaf, too; one that is slow across only may hang on a bad uplink.
+bool LaneAnalysis::mayBeItsUplink(int node, const NodeEvidence& evidence) const {
+  return evidence.isFineInside || (hasLeaf(node) && !evidence.isSlowInside);
+}
+
 /// Whether an uplink that is not known may account for most of its slow partners: it makes other pairs slow,
 /// too, and the node is fine with one, or slow on one side alone.
 bool LaneAnalysis::mayBeAnUplink(int node, const NodeEvidence& evidence) const {
@@ -150,7 +181,7 @@ bool LaneAnalysis::mayBeAnUplink(int node, const NodeEvidence& evidence) const {
 }
 
 /// Whether too little speaks against it without the nodes that are condemned by now, and it can meet others.
-bool LaneAnalysis::standsBesideCondemned(const NodeFault& fault, int needed) const {
+bool LaneAnalysis::standsBesideCondemned(const NodeFault& fault) const {
   std::set<int> met;
   for (size_t m : meetingsByNode_.of(fault.node)) {
     const Pair& pair = log_.meetings()[m].pair;
@@ -159,9 +190,9 @@ bool LaneAnalysis::standsBesideCondemned(const NodeFault& fault, int needed) con
   const NodeEvidence left = collect(fault.node);
   const auto slow = static_cast<std::ptrdiff_t>(left.slowWith.size());
   const auto fine = static_cast<std::ptrdiff_t>(left.fineWith.size());
-  if (left.slowWith.empty()) return true;
+  if (left.slowWith.empty() || mayBeItsUplink(fault.node, left)) return true;
   return left.slowWith.size() < fault.slowWith.size() &&
-         (slow < needed + 2 * fine || mayBeAnUplink(fault.node, left)) &&
+         (slow < neededOf(fault.node, left) + 2 * fine || mayBeAnUplink(fault.node, left)) &&
          static_cast<int>(met.size()) < log_.nodes() - 1;
 }
 
@@ -179,22 +210,35 @@ double LaneAnalysis::lossOf(int node) const {
   return count > 0 ? sum / static_cast<double>(count) : all / static_cast<double>(pairs.size());
 }
 
-/// Names nodes that are slow with three partners (with all, where there are fewer), one of whom is otherwise
+/// What a pair would show of a node's loss: a way across leaves that is no faster than the node hides it.
+double LaneAnalysis::expectedLoss(const Pair& pair, const NodeEvidence& evidence) const {
+  return std::min(evidence.loss, evidence.lossInAll - slowerWay(pair));
+}
+
+/// Slow partners that condemn a node: three, or all, where fewer can tell.
+int LaneAnalysis::neededOf(int node, const NodeEvidence& evidence) const {
+  int partners = 0;
+  for (int other = 0; other < log_.nodes(); ++other) {
+    const Pair pair = makePair(node, other);
+    if (other != node && !uplinks_.explain(pair) &&
+        expectedLoss(pair, evidence) >= baseline(pair).limits.confirms)
+      ++partners;
+  }
+  return std::min(kCondemning, partners);
+}
+
+/// Names nodes that are slow with as many partners as are needed, one of whom is otherwise
 /// healthy. Two adjacent bad links look like a bad node until the node meets a third partner, and a bad link
 /// and a bad neighbour until those that have most against them are named.
 void LaneAnalysis::condemnNodes() {
-  const int needed = std::min(kCondemning, log_.nodes() - 1);
   std::vector<NodeFault> found;
   for (const auto& [node, pairs] : slowOf_) {
     if (std::all_of(pairs.begin(), pairs.end(), [&](size_t i) { return slow_[i].explained; })) continue;
     NodeEvidence t = collect(node);
     const auto slow = static_cast<int>(t.slowWith.size());
     const auto fine = static_cast<int>(t.fineWith.size());
-    // A bad node is slow inside its leaf too; one that is slow across only may hang on a bad uplink.
-    const bool fineInside = std::any_of(t.fineWith.begin(), t.fineWith.end(), [&](int partner) {
-      return log_.topology().known() && !log_.topology().crosses(makePair(node, partner));
-    });
-    if (needed < 2 || slow < needed + 2 * fine || fineInside || !hasHealthyPartner(t) ||
+    const int needed = neededOf(node, t);
+    if (needed < 2 || slow < needed + 2 * fine || mayBeItsUplink(node, t) || !hasHealthyPartner(t) ||
         sharesItsFault(node, t, needed) || mayBeAnUplink(node, t))
       continue;
     const double strength =
@@ -207,7 +251,7 @@ void LaneAnalysis::condemnNodes() {
            std::tuple(-b.strength, b.fineWith.size(), -b.loss);
   });
   for (NodeFault& fault : found) {
-    if (standsBesideCondemned(fault, needed)) continue;
+    if (standsBesideCondemned(fault)) continue;
     fault.loss = lossOf(fault.node);
     condemned_.insert(fault.node);
     found_.nodes.push_back(std::move(fault));
@@ -245,14 +289,15 @@ void LaneAnalysis::judgePair(const SlowPair& slow) {
     if (!evidence->cleared() && evidence->meetings < kMostMeetings) wishFor(node, *evidence);
 }
 
-/// Nodes of which nothing is known: they met only what is slow for other reasons, and would look slow
-/// themselves.
+/// Nodes that met only what is slow for other reasons, as another node or the way across leaves, and would
+/// look slow themselves.
 void LaneAnalysis::askUntried() {
-  for (const auto& [node, pairs] : slowOf_) {
-    if (condemned(node)) continue;
-    const NodeEvidence evidence = collect(node);
-    if (evidence.slowWith.empty() && evidence.fineWith.empty() && evidence.meetings < kMostMeetings)
-      wishFor(node, evidence);
+  for (int node = 0; node < log_.nodes(); ++node) {
+    const MeetingsByNode::Range range = meetingsByNode_.of(node);
+    const bool isUntried = std::none_of(range.begin(), range.end(), [&](size_t m) {
+      return figures_.loss[m] + slowerWay(log_.meetings()[m].pair) <= figures_.sameLeaf.limits.slow;
+    });
+    if (isUntried && !condemned(node) && range.size() < kMostMeetings) wishFor(node, collect(node));
   }
 }
 

@@ -17,6 +17,7 @@ class MeetingsByNode {
     const size_t* last;
     [[nodiscard]] const size_t* begin() const { return first; }
     [[nodiscard]] const size_t* end() const { return last; }
+    [[nodiscard]] size_t size() const { return static_cast<size_t>(last - first); }
   };
   [[nodiscard]] Range of(int node) const;
   [[nodiscard]] bool met(const RoundLog& log, int x, int y) const;

@@ -62,9 +62,11 @@ class Matchmaker {
     round_.push_back(pair);
   }
 
+  [[nodiscard]] bool isFree(int node, int partner) const {
+    return partner != node && !busy_[at(partner)] && !meetingsByNode_.met(log_, node, partner);
+  }
   [[nodiscard]] bool fits(int node, int partner, bool healthy) const {
-    if (partner == node || busy_[at(partner)] || wanted_[at(partner)]) return false;
-    return (!healthy || !suspect_[at(partner)]) && !meetingsByNode_.met(log_, node, partner);
+    return isFree(node, partner) && !wanted_[at(partner)] && (!healthy || !suspect_[at(partner)]);
   }
 
   /// Of nodes that are named in the order of their cabling, those behind one uplink are on one side.
@@ -78,19 +80,22 @@ class Matchmaker {
     return 2 * below <= all;
   }
 
-  /// Inside the leaf where that is possible, so that no uplink has a say; across where the wish asks for it.
+  /// Inside the leaf where that is possible, though with another suspect, so that no uplink has a say; across
+  /// where the wish asks for it.
   /// Without a topology the nearest, on that side where it has met fewer.
   [[nodiscard]] int findPartner(int node, bool across, bool healthy) const {
     const int sign = !log_.topology().known() && metFewerBelow(node) ? -1 : 1;
-    int otherwise = -1;
+    int ofLeaf = -1, otherwise = -1;
     for (int step = 1; step < log_.nodes(); ++step) {
       const int partner = (node + sign * step + log_.nodes()) % log_.nodes();
-      if (!fits(node, partner, healthy)) continue;
       const bool crosses = log_.topology().crosses(makePair(node, partner));
+      if (ofLeaf < 0 && log_.topology().known() && !crosses && isFree(node, partner)) ofLeaf = partner;
+      if (!fits(node, partner, healthy)) continue;
       if (crosses == across) return partner;
-      if (otherwise < 0 && !across) otherwise = partner;
+      if (otherwise < 0) otherwise = partner;
     }
-    return otherwise;
+    if (across) return -1;
+    return ofLeaf >= 0 ? ofLeaf : otherwise;
   }
 
   const RoundLog& log_;

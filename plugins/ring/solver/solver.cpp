@@ -47,6 +47,7 @@ struct Accusation {
   double loss = 0;
   double strength = 0;
   std::string text;
+  std::vector<Pair> shownBy;  ///< see Culprit
 };
 
 /// Accusations of one node, link or leaf over all lanes of one quantity.
@@ -82,20 +83,30 @@ class Solver {
 
  private:
   void collect(const Lane& lane, const LaneFindings& found) {
-    for (const NodeFault& f : found.nodes)
+    for (const NodeFault& f : found.nodes) {
+      std::vector<Pair> shownBy;
+      for (int partner : f.slowWith) shownBy.push_back(makePair(f.node, partner));
       nodes_[f.node].push_back(
           {&lane, f.loss, f.strength,
            fmt::format("slow with all of {}{}", list(f.slowWith),
-                       f.fineWith.empty() ? "" : ", though not with " + list(f.fineWith))});
+                       f.fineWith.empty() ? "" : ", though not with " + list(f.fineWith)),
+           std::move(shownBy)});
+    }
     for (const LinkFault& f : found.links)
       links_[{f.pair.a, f.pair.b}].push_back(
-          {&lane, f.loss, f.strength,
-           fmt::format("slow in all {} measurements, both are normal with others", f.times)});
+          {&lane,
+           f.loss,
+           f.strength,
+           fmt::format("slow in all {} measurements, both are normal with others", f.times),
+           {}});
     for (const LeafFault& f : found.leaves)
       leaves_[f.leaf].push_back(
-          {&lane, f.loss, f.strength,
+          {&lane,
+           f.loss,
+           f.strength,
            fmt::format("{} of {} pairs across leaves are slow, pairs within the leaf are normal", f.slowPairs,
-                       f.pairs)});
+                       f.pairs),
+           {}});
     for (const OpenFault& f : found.open) open_.emplace_back(&lane, f);
   }
 
@@ -129,6 +140,7 @@ class Solver {
     culprit.nodes = std::move(nodes);
     culprit.quantity = by.lane->quantity;
     culprit.loss = share(by.loss);
+    culprit.shownBy = by.shownBy;
     lanes_.push_back(static_cast<size_t>(by.lane - log_.lanes().data()));
     culprit.confidence = confidence(by.strength);
     culprit.evidence = fmt::format("{} is {}: {}", who, howSlow(*by.lane, by.loss), by.text);
@@ -170,9 +182,10 @@ class Solver {
     for (const auto& [lane, open] : open_) {
       if (touchesNamed(open.pair) || namedLinks_.count({open.pair.a, open.pair.b}) == 1) continue;
       if (!namedOpen_.insert({open.pair.a, open.pair.b}).second) continue;
-      Culprit& culprit = add(Culprit::Kind::kUnattributable, {open.pair.a, open.pair.b},
-                             {lane, open.loss, 0, "the measurements cannot separate the link from its nodes"},
-                             fmt::format("the pair #{} - #{}", open.pair.a, open.pair.b));
+      Culprit& culprit =
+          add(Culprit::Kind::kUnattributable, {open.pair.a, open.pair.b},
+              {lane, open.loss, 0, "the measurements cannot separate the link from its nodes", {}},
+              fmt::format("the pair #{} - #{}", open.pair.a, open.pair.b));
       culprit.confidence = 0;
     }
   }

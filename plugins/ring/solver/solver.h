@@ -45,7 +45,8 @@ struct Culprit {
   /// Whether this may have another cause than a fault: it did not last, other processes may account for it,
   /// or the confidence is too low to reject anything for it. Then its pairs are neither good nor slow.
   bool undecided = false;
-  std::string evidence;  ///< one sentence with node numbers in the form "#12"; see namedEvidence()
+  std::vector<Pair> shownBy;  ///< pairs that are measured again at a later time; empty: any that it concerns
+  std::string evidence;       ///< one sentence with node numbers in the form "#12"; see namedEvidence()
 };
 inline bool isNamed(const Culprit& culprit) {
   return culprit.kind != Culprit::Kind::kUnattributable;

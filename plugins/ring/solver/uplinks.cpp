@@ -3,9 +3,11 @@
 #include "plugins/ring/solver/uplinks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "plugins/ring/solver/evidence.h"
+#include "runner/core/statistics.h"
 
 namespace muster::ring {
 namespace {
@@ -16,6 +18,12 @@ constexpr int kMostAcross = 64;  ///< meetings of a leaf, before its question is
 
 }  // namespace
 
+/// When nearly all pairs across are slow, with two leaves or more, also those of two nodes or more that are
+/// fine inside the leaf.
+bool LeafEvidence::accuses() const {
+  return members.size() >= 2 && partners.size() >= 2 && slowAcross >= kUplinkShare * across;
+}
+
 bool Uplinks::explain(const Pair& pair) const {
   const Topology& topology = log_.topology();
   return topology.crosses(pair) &&
@@ -24,35 +32,52 @@ bool Uplinks::explain(const Pair& pair) const {
 
 void Uplinks::judge(std::vector<SlowPair>& slow, const std::set<int>& condemned) {
   condemned_ = condemned;
+  while (nameWorst(slow)) {
+  }
+  for (SlowPair& one : slow) one.explained |= explain(one.pair);
+}
+
+/// The uplink that has most against it: what it explains says nothing of the others.
+bool Uplinks::nameWorst(const std::vector<SlowPair>& slow) {
   std::map<int, double> leastLoss;  // by leaf
   for (const SlowPair& one : slow) {
-    if (!log_.topology().crosses(one.pair)) continue;
+    if (!log_.topology().crosses(one.pair) || saysNothing(one.pair)) continue;
     for (int node : {one.pair.a, one.pair.b}) {
       const auto [least, fresh] = leastLoss.try_emplace(log_.topology().leaf(node), one.loss);
       if (!fresh) least->second = std::min(least->second, one.loss);
     }
   }
-  for (const auto& [leaf, loss] : leastLoss)
-    if (badLeaves_.count(leaf) == 0) judgeLeaf(leaf, loss);
-  for (SlowPair& one : slow) one.explained |= explain(one.pair);
+  int worst = -1;
+  LeafEvidence most;
+  for (const auto& [leaf, loss] : leastLoss) {
+    const LeafEvidence t = collect(leaf, loss, nullptr);
+    if (t.accuses() && hasFineElsewhere(leaf, loss) &&
+        std::pair(t.members.size(), t.slowAcross) > std::pair(most.members.size(), most.slowAcross)) {
+      worst = leaf;
+      most = t;
+    }
+  }
+  if (worst < 0) return false;
+  name(worst, most);
+  return true;
 }
 
 LeafEvidence Uplinks::collect(int leaf, double loss, const Pair* without) const {
   const Topology& topology = log_.topology();
   LeafEvidence t;
-  double sum = 0;
+  std::vector<double> losses;
+  std::set<int> slowMembers, fineInside;
   for (size_t m = 0; m < log_.meetings().size(); ++m) {
     const auto& [round, pair, looks] = log_.meetings()[m];
     const bool a = topology.leaf(pair.a) == leaf;
     const bool b = topology.leaf(pair.b) == leaf;
     if ((!a && !b) || (without != nullptr && pair == *without)) continue;
-    if (condemned_.count(pair.a) + condemned_.count(pair.b) > 0) continue;
+    if (saysNothing(pair)) continue;
     const double lost = figures_.loss[m];
     const bool slow = figures_.sure[m] > loss / 2;  // many pairs judge together: half is enough for each
     if (!slow && lost > loss / 2) continue;         // other processes may account for it: says neither
     if (a && b) {
-      ++t.inside;
-      t.slowInside += slow ? 1 : 0;
+      if (!slow) fineInside.insert({pair.a, pair.b});
       continue;
     }
     ++t.across;
@@ -61,21 +86,30 @@ LeafEvidence Uplinks::collect(int leaf, double loss, const Pair* without) const 
       continue;
     }
     ++t.slowAcross;
-    sum += lost;
-    t.members.insert(a ? pair.a : pair.b);
+    losses.push_back(lost);
+    slowMembers.insert(a ? pair.a : pair.b);
     t.partners.insert(topology.leaf(a ? pair.b : pair.a));
     t.rounds.insert(round);
   }
-  t.loss = t.slowAcross > 0 ? sum / t.slowAcross : 0;
+  t.loss = losses.empty() ? 0 : medianOf(losses);
+  std::set_intersection(slowMembers.begin(), slowMembers.end(), fineInside.begin(), fineInside.end(),
+                        std::inserter(t.members, t.members.end()));
   return t;
 }
 
-/// An uplink is to blame when nearly all pairs across are slow, of two nodes or more and with two leaves or
-/// more, while pairs inside the leaf are fine.
-void Uplinks::judgeLeaf(int leaf, double loss) {
-  const LeafEvidence t = collect(leaf, loss, nullptr);
-  if (t.members.size() < 2 || t.partners.size() < 2 || t.inside == 0) return;
-  if (t.slowAcross < kUplinkShare * t.across || t.slowInside > (1 - kUplinkShare) * t.inside) return;
+/// Where all pairs across are slow, the way across is, and no uplink of it.
+bool Uplinks::hasFineElsewhere(int leaf, double loss) const {
+  const Topology& topology = log_.topology();
+  for (size_t m = 0; m < log_.meetings().size(); ++m) {
+    const Pair& pair = log_.meetings()[m].pair;
+    if (topology.crosses(pair) && topology.leaf(pair.a) != leaf && topology.leaf(pair.b) != leaf &&
+        figures_.loss[m] <= loss / 2)
+      return true;
+  }
+  return false;
+}
+
+void Uplinks::name(int leaf, const LeafEvidence& t) {
   badLeaves_.insert(leaf);
   if (t.rounds.size() > 1 && t.slowAcross > 2) {
     const double strength = std::min(t.slowAcross * slowEvidence(t.loss, figures_.crossLeaf.sigma),

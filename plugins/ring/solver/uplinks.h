@@ -12,10 +12,13 @@ namespace muster::ring {
 
 /// Evidence about an accused uplink.
 struct LeafEvidence {
-  double loss = 0;  ///< mean of the slow pairs across
+  double loss = 0;  ///< median of the slow pairs across
   double fine = 0;  ///< log odds that it has not the loss it is accused of
-  int across = 0, slowAcross = 0, inside = 0, slowInside = 0;
-  std::set<int> members, partners, rounds;  ///< of the slow pairs across
+  int across = 0, slowAcross = 0;
+  std::set<int> members;           ///< of the slow pairs across, who are fine inside
+  std::set<int> partners, rounds;  ///< of the slow pairs across; leaves that they lead to
+
+  [[nodiscard]] bool accuses() const;
 };
 
 /// Adds its faults and wishes to `found`. Without a topology no pair crosses leaves, and nothing is found.
@@ -33,7 +36,13 @@ class Uplinks {
   bool cleared(const SlowPair& slow);
 
  private:
-  void judgeLeaf(int leaf, double loss);
+  bool nameWorst(const std::vector<SlowPair>& slow);
+  [[nodiscard]] bool hasFineElsewhere(int leaf, double loss) const;
+  void name(int leaf, const LeafEvidence& evidence);
+  /// Of a node that is condemned, or of another uplink.
+  [[nodiscard]] bool saysNothing(const Pair& pair) const {
+    return condemned_.count(pair.a) + condemned_.count(pair.b) > 0 || explain(pair);
+  }
   /// Evidence of the leaf's pairs, assuming that its uplink costs `loss`.
   [[nodiscard]] LeafEvidence collect(int leaf, double loss, const Pair* without) const;
   void wishAcross(int leaf, const std::set<int>& members);

@@ -274,7 +274,8 @@ TEST(Ring, NamesNoNodeForAnUplinkThatItDoesNotKnow) {
       for (const double factor : {0.5, 0.8})
         for (int at = -1; at < nodes; ++at)
           for (const bool link : {false, true}) {
-            if (link && nodes < 12) continue;  // too few partners to tell
+            if (link && nodes < 12) continue;                        // too few partners to tell
+            if (nodes > 16 && coverage == Coverage::kAll) continue;  // takes a minute
             const Pair bad = makePair(at, (at + 1) % nodes);
             const SpeedOf speed = [&](const Pair& pair, const Lane&, int) {
               const bool slow = at >= 0 && (link ? pair == bad : has(pair, at));
@@ -305,6 +306,45 @@ TEST(Ring, NamesABadNodeBehindASlowUplinkAndNotItsPartner) {
             << name << " for " << bad;
       EXPECT_THAT(names, ::testing::Contains(fmt::format("node {}", bad)));
     }
+}
+
+/// A bad node and a slow uplink, of each leaf in turn, where speeds multiply and where the slowest part of
+/// the way counts, which is half as fast across leaves as within one: nobody else is named, and every other
+/// node has shown nearly the best that it can.
+TEST(Ring, NamesABadNodeAndASlowUplinkWhereverTheyAre) {
+  struct World {
+    int nodes, size;
+  };
+  for (const auto [nodes, size] : {World{12, 3}, {12, 6}, {15, 4}, {16, 4}, {16, 8}, {24, 8}})
+    for (const int bad : {0, 1, size - 1, size, nodes - 2, nodes - 1})
+      for (const int leaf : {0, (nodes - 1) / size})
+        for (const double uplink : {0.85, 1.0})
+          for (const bool isSlowestPart : {false, true}) {
+            const double factor = 0.6;
+            const SpeedOf speed = [&, size = size](const Pair& pair, const Lane&, int) {
+              const bool isOfLeaf = (pair.a / size == leaf) != (pair.b / size == leaf);
+              const double node = has(pair, bad) ? factor : 1.0, across = isOfLeaf ? uplink : 1.0;
+              if (!isSlowestPart) return node * across;
+              return pair.a / size == pair.b / size ? node : std::min(node, 0.5 * across);
+            };
+            const RoundLog log = measureAll(nodes, speed, leavesOf(nodes, size));
+            const std::string what =
+                fmt::format("{} nodes in leaves of {}, node {}, uplink {} at {}, slowest part {}", nodes,
+                            size, bad, leaf, uplink, isSlowestPart);
+            for (const std::string& name : namesOf(log))
+              EXPECT_TRUE(name == fmt::format("node {}", bad) ||
+                          (uplink < 1 && name == fmt::format("leaf-uplink {}", leaf)))
+                  << name << ", " << what;
+            EXPECT_THAT(namesOf(log), ::testing::Contains(fmt::format("node {}", bad))) << what;
+            std::vector<double> shown(static_cast<size_t>(nodes));
+            for (const Meeting& meeting : log.meetings())
+              for (const int node : {meeting.pair.a, meeting.pair.b}) {
+                double& best = shown[static_cast<size_t>(node)];
+                best = std::max(best, speed(meeting.pair, {}, 0));
+              }
+            for (int node = 0; node < nodes; ++node)
+              EXPECT_GE(shown[static_cast<size_t>(node)], node == bad ? 0.3 : 0.9) << node << ", " << what;
+          }
 }
 
 /// Its loss is what it has without its neighbour.
