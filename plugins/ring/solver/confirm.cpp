@@ -11,7 +11,6 @@
 namespace muster::ring {
 namespace {
 
-constexpr int kVisits = 6;
 constexpr double kStays = 1.0 / 3;  ///< of its loss that a culprit must show in each visit
 constexpr double kComparable =
     0.5;  ///< of a culprit's loss: a healthy pair that lost so much had a transient

@@ -10,6 +10,8 @@
 
 namespace muster::ring {
 
+constexpr int kVisits = 6;  ///< of whatever is about to be named
+
 /// What the visits say of one culprit.
 struct Support {
   int visits = 0;     ///< that judged it

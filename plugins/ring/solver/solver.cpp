@@ -240,7 +240,8 @@ class Solver {
         culprit.evidence += "; another node of the same machine is slow too";
       }
       culprit.undecided = culprit.confidence < kLeastToReject;
-      if (culprit.confidence < kLeastToName) leaveOpen(culprit);
+      // Of a thousand nodes one is slow by chance: no more visits would be held, which alone can tell.
+      if (culprit.confidence < kLeastToName && log_.visitsHeld() >= kVisits) leaveOpen(culprit);
     }
   }
 
