@@ -31,13 +31,12 @@ constexpr double kMostTail = 2;
 constexpr double kTailFigures = 20;  ///< slower ones weigh as much as the belief that noise is normal
 constexpr int kIterations = 12;
 
-/// Where the search starts: the highest window of two reaches that holds a quarter of all.
-double startingPoint(const std::vector<double>& sorted, double width) {
-  const size_t quarter = (sorted.size() + 3) / 4;
-  for (size_t top = sorted.size(); top-- >= quarter;) {
+/// Where the search starts: the highest window of two reaches that holds so many of all.
+double startingPoint(const std::vector<double>& sorted, double width, size_t least) {
+  for (size_t top = sorted.size(); top-- >= least;) {
     const auto begin = std::lower_bound(sorted.begin(), sorted.end(), sorted[top] - width);
     const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(top) + 1;
-    if (static_cast<size_t>(end - begin) >= quarter) return medianOf({begin, end});
+    if (static_cast<size_t>(end - begin) >= least) return medianOf({begin, end});
   }
   return medianOf(sorted);
 }
@@ -81,12 +80,12 @@ double Tail::factor(double power) const {
   return 1 + (std::clamp(seen, 1.0, kMostTail) - 1) * figures / (figures + kTailFigures);
 }
 
-Baseline findBaseline(std::vector<double> logs, double floor) {
+Baseline findBaseline(std::vector<double> logs, double floor, size_t part) {
   Baseline base;
   base.sigma = base.floor = floor;
   if (logs.empty()) return base;
   std::sort(logs.begin(), logs.end());
-  base.center = startingPoint(logs, 2 * kReach * floor);
+  base.center = startingPoint(logs, 2 * kReach * floor, (logs.size() + part - 1) / part);
   for (int i = 0; i < kIterations; ++i) {
     const double reach = kReach * base.sigma;
     const auto begin = std::lower_bound(logs.cbegin(), logs.cend(), base.center - reach);

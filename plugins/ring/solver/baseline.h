@@ -38,10 +38,10 @@ struct Baseline {
   Limits limits;       ///< from limitsOf()
 };
 
-/// Finds the healthy pairs' centre as the fastest cluster that holds a quarter of all figures, not as the
+/// Finds the healthy pairs' centre as the fastest cluster that holds one `part`-th of all figures, not as the
 /// median of all: three bad nodes of eight slow six of eight pairs. The scatter is the MAD of that cluster,
 /// on its slower side, drawn towards `floor` where figures are few. `logs` need not be sorted.
-Baseline findBaseline(std::vector<double> logs, double floor);
+Baseline findBaseline(std::vector<double> logs, double floor, size_t part = 4);
 
 /// For `family` figures that are judged together, whose noise has this tail. Of healthy tests one in ten
 /// looks at a pair again, and hardly one in 100,000 needs another round.

@@ -11,6 +11,8 @@ namespace muster::ring {
 namespace {
 
 constexpr size_t kFewestForBaseline = 4;
+constexpr size_t kPartAcross =
+    16;  ///< slow uplinks may leave few healthy pairs across: so many show what it can do
 constexpr double kSurely = 2.33;   ///< sigmas beyond a limit: a figure exceeds it 99 times of 100
 constexpr double kUsualReach = 3;  ///< sigmas above the centre at which the fastest healthy pair may lie
 
@@ -46,7 +48,7 @@ LaneFigures readLane(const RoundLog& log, size_t lane, size_t opening, Family& f
     family.tail += figures.sameLeaf.tail;
   } else {
     figures.sameLeaf = findBaseline(std::move(same), floor);
-    figures.crossLeaf = findBaseline(std::move(cross), floor);
+    figures.crossLeaf = findBaseline(std::move(cross), floor, kPartAcross);
     family.tail += figures.sameLeaf.tail;
     family.tail += figures.crossLeaf.tail;
   }
@@ -115,8 +117,9 @@ Resolution resolutionOf(const RoundLog& log) {
     const double usual = surelyFound(quiet);
     for (const Baseline* base : {&lanes[lane].sameLeaf, &lanes[lane].crossLeaf}) {
       const double loss = surelyFound(*base);
-      const double hidden = loss + excuseOfYardstick(log, lanes[lane], *base);
-      found.loss = std::max(found.loss, 1 - std::exp(-hidden - fastestBeyond(log, lanes[lane], *base)));
+      const double hidden =
+          loss + excuseOfYardstick(log, lanes[lane], *base) + fastestBeyond(log, lanes[lane], *base);
+      found.loss = std::max(found.loss, 1 - std::exp(-hidden));
       // Who declares so much noise does not expect that half is found.
       found.blind |= loss > std::max(kHalf, kMuchWorse * usual) || (usual <= kHalf && hidden > kHalf);
     }

@@ -321,6 +321,21 @@ TEST(Ring, NamesABadNodeBehindASlowUplinkAndNotItsPartner) {
     }
 }
 
+/// Also where the last leaf is short, so that few pairs avoid the slow one.
+TEST(Ring, NamesASlowUplinkOfThreeLeavesOrMore) {
+  for (const int size : {2, 3, 4, 5, 6, 8})
+    for (int nodes = std::max(6, 2 * size + 1); nodes <= 24; ++nodes)
+      for (int leaf = 0; leaf < nodes / size; ++leaf)
+        for (const double factor : {0.3, 0.8}) {
+          const SpeedOf speed = [&](const Pair& pair, const Lane&, int) {
+            return (pair.a / size == leaf) != (pair.b / size == leaf) ? factor : 1.0;
+          };
+          EXPECT_EQ(namesOf(measureAll(nodes, speed, leavesOf(nodes, size))),
+                    Names{fmt::format("leaf-uplink {}", leaf)})
+              << nodes << " nodes in leaves of " << size << ", " << factor;
+        }
+}
+
 /// A bad node and a slow uplink, of each leaf in turn, where speeds multiply and where the slowest part of
 /// the way counts, which is half as fast across leaves as within one: nobody else is named, and every other
 /// node has shown nearly the best that it can.
