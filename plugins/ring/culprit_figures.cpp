@@ -11,25 +11,10 @@
 namespace muster::ring {
 namespace {
 
-/// Whether a fault of the component slows what was measured of a pair. A link needs both of its nodes.
+/// Whether a fault of the component slows what was measured of a pair.
 bool isOf(const Culprit& culprit, const Topology& topology, const PairFigures& figures) {
-  const Pair& pair = figures.pair;
-  const auto has = [&](int node) {
-    return std::find(culprit.nodes.begin(), culprit.nodes.end(), node) != culprit.nodes.end();
-  };
-  switch (culprit.kind) {
-    case Culprit::Kind::kLeafUplink:
-      return topology.crosses(pair) &&
-             (topology.leaf(pair.a) == culprit.leaf || topology.leaf(pair.b) == culprit.leaf);
-    case Culprit::Kind::kLink:
-      return has(pair.a) && has(pair.b);
-    case Culprit::Kind::kUnattributable:
-      return culprit.nodes.size() > 1 ? has(pair.a) && has(pair.b) : has(pair.a) || has(pair.b);
-    case Culprit::Kind::kRail:
-      return figures.rail == culprit.rail;
-    default:
-      return has(pair.a) || has(pair.b);
-  }
+  return culprit.kind == Culprit::Kind::kRail ? figures.rail == culprit.rail
+                                              : slowsDown(culprit, figures.pair, topology);
 }
 
 struct Sides {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "runner/core/units.h"
@@ -104,10 +103,8 @@ void ClusterAgreement::takeAnswers(const Question& question, uint64_t& since, st
     since = changes->version;
     more = changes->more;
     for (const auto& [key, value] : changes->entries) {
-      int rank = -1;
-      const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), rank);
-      if (failure != std::errc() || end != key.data() + key.size()) continue;
-      if (rank <= 0 || rank >= node_.options.nodeCount) continue;
+      const int rank = rankOfKey(key, node_.options.nodeCount);
+      if (rank < 0) continue;
       open.erase(rank);
       auto answer = parseJson(value);
       if (!answer.ok() || *answer == kGone) continue;

@@ -4,9 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,13 +22,6 @@ std::string statusKey(int rank) {
 
 std::string beatKey(int rank) {
   return fmt::format("{}{}", kBeats, rank);
-}
-
-/// The rank in "12"; -1: it is none of another node's.
-int rankOfKey(std::string_view key, int count) {
-  int rank = -1;
-  const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), rank);
-  return failure == std::errc() && end == key.data() + key.size() && rank > 0 && rank < count ? rank : -1;
 }
 
 std::optional<NodeStatus> readableStatus(const std::string& text) {

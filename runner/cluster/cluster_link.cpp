@@ -94,7 +94,7 @@ void ClusterLink::pulse() {
       const Status status = members_.claim();
       node_.answered(status);
       claimed = status.ok();
-      if (claimed) continue;  // whose rank is taken must not speak for the one that has it
+      if (claimed) continue;  // if it was refused, it says nothing more under a rank that another node has
     }
     if (claimed) {
       rounds_.drawOrder();

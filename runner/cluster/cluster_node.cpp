@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace muster {
@@ -13,6 +14,12 @@ namespace {
 constexpr double kLeastStop = 1;  // seconds without a look at the clock that count as a stop of this process
 
 }  // namespace
+
+int rankOfKey(std::string_view key, int count) {
+  int rank = -1;
+  const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), rank);
+  return failure == std::errc() && end == key.data() + key.size() && rank > 0 && rank < count ? rank : -1;
+}
 
 ClusterNode::ClusterNode(ClusterOptions given, std::string start)
     : options(std::move(given)),

@@ -23,6 +23,9 @@ inline std::string leaderKey(const std::string& name) {
   return std::string(kLeaderKeys.substr(std::string_view(kRunnerKeys).size())) + name;
 }
 
+/// The rank in "12", the end of a node's key, of so many; -1: it is none of another node than 0.
+int rankOfKey(std::string_view key, int count);
+
 /// This node among the others. Its one mutex also guards what the parts keep themselves, where they say so:
 /// all threads wait for the same kind of news (Tasks), and most decisions rest on the data of several parts.
 /// Nobody holds it during a call to the store.

@@ -22,39 +22,14 @@ constexpr double kPriorVisits = 20;
 constexpr double kHalfLast = 4;
 constexpr double kPriorMoves = 4;
 
-bool has(const Pair& pair, int node) {
-  return pair.a == node || pair.b == node;
-}
-
 /// Whether more visits can make it a fault: the confidence of what is named grows with them.
 bool mayBeFault(const Culprit& culprit) {
   return isNamed(culprit) || !culprit.undecided;
 }
 
-/// Whether the culprit accounts for what the pair shows.
-bool concerns(const Culprit& culprit, const Pair& pair, const Topology& topology) {
-  switch (culprit.kind) {
-    case Culprit::Kind::kLink:
-      return pair == makePair(culprit.nodes[0], culprit.nodes[1]);
-    case Culprit::Kind::kNode:
-    case Culprit::Kind::kNodeRail:
-      return has(pair, culprit.nodes[0]);
-    case Culprit::Kind::kLeafUplink:
-      return topology.crosses(pair) &&
-             (topology.leaf(pair.a) == culprit.leaf || topology.leaf(pair.b) == culprit.leaf);
-    case Culprit::Kind::kRail:  // on all pairs alike
-      return false;
-    case Culprit::Kind::kUnattributable:
-      return std::count(culprit.nodes.begin(), culprit.nodes.end(), pair.a) > 0 &&
-             (culprit.nodes.size() == 1 ||
-              std::count(culprit.nodes.begin(), culprit.nodes.end(), pair.b) > 0);
-  }
-  return false;
-}
-
 /// Whether the pair would show it again: a node is not seen where the way across leaves is no faster.
 bool shows(const Culprit& culprit, const Pair& pair, const Topology& topology) {
-  if (culprit.shownBy.empty()) return concerns(culprit, pair, topology);
+  if (culprit.shownBy.empty()) return slowsDown(culprit, pair, topology);
   return std::find(culprit.shownBy.begin(), culprit.shownBy.end(), pair) != culprit.shownBy.end();
 }
 
@@ -63,7 +38,7 @@ bool shows(const Culprit& culprit, const Pair& pair, const Topology& topology) {
 bool healthy(const std::vector<Culprit>& culprits, const Pair& pair, const Topology& topology,
              bool open = false) {
   return std::none_of(culprits.begin(), culprits.end(), [&](const Culprit& culprit) {
-    return !(open && !isNamed(culprit)) && concerns(culprit, pair, topology);
+    return !(open && !isNamed(culprit)) && slowsDown(culprit, pair, topology);
   });
 }
 
@@ -124,7 +99,7 @@ class VisitPlan {
         const Pair& pair = pairs_[(first + i) % pairs_.size()];
         if (!free(pair) || !shows(culprit, pair, log_.topology())) continue;
         const auto all = std::count_if(culprits_.begin(), culprits_.end(), [&](const Culprit& other) {
-          return concerns(other, pair, log_.topology());
+          return slowsDown(other, pair, log_.topology());
         });
         if (alone && all > 1) continue;
         hold(pair);

@@ -87,6 +87,7 @@ class LaneAnalysis {
   [[nodiscard]] bool sharesItsFault(int node, const NodeEvidence& evidence, int needed) const;
   [[nodiscard]] bool mayBeItsUplink(int node, const NodeEvidence& evidence) const;
   [[nodiscard]] bool mayBeAnUplink(int node, const NodeEvidence& evidence) const;
+  [[nodiscard]] bool canMeetOthers(int node) const;
   [[nodiscard]] bool standsBesideCondemned(const NodeFault& fault) const;
   [[nodiscard]] double expectedLoss(const Pair& pair, const NodeEvidence& evidence) const;
   [[nodiscard]] int neededOf(int node, const NodeEvidence& evidence) const;
@@ -180,20 +181,22 @@ bool LaneAnalysis::mayBeAnUplink(int node, const NodeEvidence& evidence) const {
   return evidence.fine >= kClearsOne || std::min(below, std::ssize(slow) - below) < kOnEachSide;
 }
 
+/// Whether there is a node that it has not met.
+bool LaneAnalysis::canMeetOthers(int node) const {
+  for (int other = 0; other < log_.nodes(); ++other)
+    if (other != node && !meetingsByNode_.met(log_, node, other)) return true;
+  return false;
+}
+
 /// Whether too little speaks against it without the nodes that are condemned by now, and it can meet others.
 bool LaneAnalysis::standsBesideCondemned(const NodeFault& fault) const {
-  std::set<int> met;
-  for (size_t m : meetingsByNode_.of(fault.node)) {
-    const Pair& pair = log_.meetings()[m].pair;
-    met.insert(pair.a == fault.node ? pair.b : pair.a);
-  }
   const NodeEvidence left = collect(fault.node);
   const auto slow = static_cast<std::ptrdiff_t>(left.slowWith.size());
   const auto fine = static_cast<std::ptrdiff_t>(left.fineWith.size());
   if (left.slowWith.empty() || mayBeItsUplink(fault.node, left)) return true;
   return left.slowWith.size() < fault.slowWith.size() &&
          (slow < neededOf(fault.node, left) + 2 * fine || mayBeAnUplink(fault.node, left)) &&
-         static_cast<int>(met.size()) < log_.nodes() - 1;
+         canMeetOthers(fault.node);
 }
 
 /// The mean of its slow pairs, without those that condemned nodes or uplinks explain, if there are others.
@@ -227,9 +230,9 @@ int LaneAnalysis::neededOf(int node, const NodeEvidence& evidence) const {
   return std::min(kCondemning, partners);
 }
 
-/// Names nodes that are slow with as many partners as are needed, one of whom is otherwise
-/// healthy. Two adjacent bad links look like a bad node until the node meets a third partner, and a bad link
-/// and a bad neighbour until those that have most against them are named.
+/// Names nodes that are slow with as many partners as are needed, one of whom is otherwise healthy. Two
+/// adjacent bad links look like a bad node until the node meets a third partner, and a bad link and a bad
+/// neighbour until those that have most against them are named.
 void LaneAnalysis::condemnNodes() {
   std::vector<NodeFault> found;
   for (const auto& [node, pairs] : slowOf_) {

@@ -11,8 +11,8 @@ namespace muster::ring {
 namespace {
 
 constexpr size_t kFewestForBaseline = 4;
-constexpr size_t kPartAcross =
-    16;  ///< slow uplinks may leave few healthy pairs across: so many show what it can do
+/// Slow uplinks may leave few healthy pairs across: one in so many shows what the way can do.
+constexpr size_t kPartAcross = 16;
 constexpr double kSurely = 2.33;   ///< sigmas beyond a limit: a figure exceeds it 99 times of 100
 constexpr double kUsualReach = 3;  ///< sigmas above the centre at which the fastest healthy pair may lie
 

@@ -81,8 +81,7 @@ class Matchmaker {
   }
 
   /// Inside the leaf where that is possible, though with another suspect, so that no uplink has a say; across
-  /// where the wish asks for it.
-  /// Without a topology the nearest, on that side where it has met fewer.
+  /// where the wish asks for it. Without a topology the nearest, on that side where it has met fewer.
   [[nodiscard]] int findPartner(int node, bool across, bool healthy) const {
     const int sign = !log_.topology().known() && metFewerBelow(node) ? -1 : 1;
     int ofLeaf = -1, otherwise = -1;

@@ -47,7 +47,7 @@ struct Accusation {
   double loss = 0;
   double strength = 0;
   std::string text;
-  std::vector<Pair> shownBy;  ///< see Culprit
+  std::vector<Pair> shownBy{};  ///< see Culprit
 };
 
 /// Accusations of one node, link or leaf over all lanes of one quantity.
@@ -94,19 +94,13 @@ class Solver {
     }
     for (const LinkFault& f : found.links)
       links_[{f.pair.a, f.pair.b}].push_back(
-          {&lane,
-           f.loss,
-           f.strength,
-           fmt::format("slow in all {} measurements, both are normal with others", f.times),
-           {}});
+          {&lane, f.loss, f.strength,
+           fmt::format("slow in all {} measurements, both are normal with others", f.times)});
     for (const LeafFault& f : found.leaves)
       leaves_[f.leaf].push_back(
-          {&lane,
-           f.loss,
-           f.strength,
+          {&lane, f.loss, f.strength,
            fmt::format("{} of {} pairs across leaves are slow, pairs within the leaf are normal", f.slowPairs,
-                       f.pairs),
-           {}});
+                       f.pairs)});
     for (const OpenFault& f : found.open) open_.emplace_back(&lane, f);
   }
 
@@ -182,10 +176,9 @@ class Solver {
     for (const auto& [lane, open] : open_) {
       if (touchesNamed(open.pair) || namedLinks_.count({open.pair.a, open.pair.b}) == 1) continue;
       if (!namedOpen_.insert({open.pair.a, open.pair.b}).second) continue;
-      Culprit& culprit =
-          add(Culprit::Kind::kUnattributable, {open.pair.a, open.pair.b},
-              {lane, open.loss, 0, "the measurements cannot separate the link from its nodes", {}},
-              fmt::format("the pair #{} - #{}", open.pair.a, open.pair.b));
+      Culprit& culprit = add(Culprit::Kind::kUnattributable, {open.pair.a, open.pair.b},
+                             {lane, open.loss, 0, "the measurements cannot separate the link from its nodes"},
+                             fmt::format("the pair #{} - #{}", open.pair.a, open.pair.b));
       culprit.confidence = 0;
     }
   }
@@ -329,6 +322,21 @@ const char* culpritKindName(Culprit::Kind kind) {
       return "unattributable";
   }
   return "unattributable";
+}
+
+bool slowsDown(const Culprit& culprit, const Pair& pair, const Topology& topology) {
+  const auto has = [&](int node) {
+    return std::find(culprit.nodes.begin(), culprit.nodes.end(), node) != culprit.nodes.end();
+  };
+  switch (culprit.kind) {
+    case Culprit::Kind::kLeafUplink:
+      return topology.crosses(pair) &&
+             (topology.leaf(pair.a) == culprit.leaf || topology.leaf(pair.b) == culprit.leaf);
+    case Culprit::Kind::kRail:
+      return false;
+    default:
+      return culprit.nodes.size() > 1 ? has(pair.a) && has(pair.b) : has(pair.a) || has(pair.b);
+  }
 }
 
 std::vector<Culprit> solve(const RoundLog& log) {

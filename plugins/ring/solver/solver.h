@@ -52,6 +52,9 @@ inline bool isNamed(const Culprit& culprit) {
   return culprit.kind != Culprit::Kind::kUnattributable;
 }
 const char* culpritKindName(Culprit::Kind kind);
+/// Whether the culprit accounts for what the pair shows. A link needs both of its nodes, and so does an open
+/// question about several; a rail is slow on all pairs alike, so it accounts for none.
+bool slowsDown(const Culprit& culprit, const Pair& pair, const Topology& topology);
 
 /// Everything that is to blame. A cause is named once, though it shows in several lanes. What was slow in the
 /// rounds and not in the visits is unattributable and undecided: it is not located, and it is no pass.

@@ -142,8 +142,7 @@ Result<Record> NodeRun::runToEnd() {
         setup_.plan, resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
   if (!open_.empty() && !node_.cancelled->load())
     setup_.view->note(fmt::format(
-        "another node was interrupted before {}: to finish it, resume the runs of all nodes together, this "
-        "one "
+        "another node was interrupted before {}: to finish it, resume the runs of all nodes together, here "
         "with `{}`",
         join(open_, ", "), resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
   return std::move(record_);

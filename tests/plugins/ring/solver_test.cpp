@@ -288,6 +288,22 @@ TEST(Ring, NamesNoNodeForAnUplinkThatItDoesNotKnow) {
           }
 }
 
+/// Whichever end of the pair it is.
+TEST(Ring, KnowsWhichPairsACulpritSlowsDown) {
+  Culprit culprit;
+  culprit.nodes = {5};
+  for (const auto kind : {Culprit::Kind::kNode, Culprit::Kind::kUnattributable}) {
+    culprit.kind = kind;
+    EXPECT_TRUE(slowsDown(culprit, {3, 5}, {}));
+    EXPECT_TRUE(slowsDown(culprit, {5, 7}, {}));
+    EXPECT_FALSE(slowsDown(culprit, {3, 7}, {}));
+  }
+  culprit.kind = Culprit::Kind::kLink;
+  culprit.nodes = {3, 5};
+  EXPECT_TRUE(slowsDown(culprit, {3, 5}, {}));
+  EXPECT_FALSE(slowsDown(culprit, {5, 7}, {}));
+}
+
 /// One of so many nodes may be slow by chance, until later measurements tell.
 TEST(Ring, NamesNodesAmongThousands) {
   for (const int nodes : {1024, 1500})
