@@ -12,11 +12,12 @@
 namespace muster {
 namespace {
 
-constexpr double kSlice = 0.25;            // seconds of one wait, between looks at what else happened
-constexpr double kDecisionSlack = 5;       // seconds beyond its patience that node 0 may take to decide
-constexpr const char* kGone = "gone";      // the answer of a node that has stopped waiting
-constexpr double kParting = 2;             // seconds that an interrupted node 0 still waits for the others
-constexpr double kLastReaders = 5;         // seconds that the store outlives the run for the last decision
+constexpr double kSlice = 0.25;        // seconds of one wait, between looks at what else happened
+constexpr double kDecisionSlack = 5;   // seconds beyond its patience that node 0 may take to decide
+constexpr const char* kGone = "gone";  // the answer of a node that has stopped waiting
+constexpr double kParting = 2;         // seconds that an interrupted node 0 waits for who comes to a stage
+constexpr double kEndParting = 5;      // and an interrupted node for how a stage ended that it has begun
+constexpr double kLastReaders = 5;     // seconds that the store outlives the run for the last decision
 constexpr const char* kLeaves = "leaves";  // around the answer of a node that does not wait for the decision
 
 std::string answerKey(const std::string& name, int rank) {
@@ -156,7 +157,7 @@ ClusterAgreement::Answers ClusterAgreement::gather(const Question& question, std
     if (node_.options.cancelled->load()) {
       const double now = node_.time.now();
       if (partingSince < 0) partingSince = now;
-      if (now > partingSince + kParting) break;
+      if (now > partingSince + (question.stage.empty() ? kEndParting : kParting)) break;
     }
     // Whoever comes first of those that are missing, the others are not far. What a node said before is still
     // there.
@@ -303,6 +304,7 @@ Result<Json> ClusterAgreement::askLeader(const Question& question) {
   double openSince = -1;
   std::string checked = lastRead_;
   std::optional<std::string> told;  // the start of node 0 that was given this node's answer
+  double leftAt = -1;               // when this node said that nobody need wait for it to read the decision
   while (true) {
     if (auto known = answerOfLeader(question.stage)) return *std::move(known);
     if (const std::string now = node_.leader(); told != now) {
@@ -317,7 +319,7 @@ Result<Json> ClusterAgreement::askLeader(const Question& question) {
         auto decision = readDecision(question.name, *text);
         if (decision.ok() || decision.error().code != ErrorCode::kIo) {
           lastRead_ = question.name;
-          noteRead(question.name);
+          if (leftAt < 0) noteRead(question.name);
           return decision;
         }
         checked = lastRead_;  // node 0 may still give this node its part
@@ -329,9 +331,11 @@ Result<Json> ClusterAgreement::askLeader(const Question& question) {
       node_.pause(kSlice);
     }
     if (node_.options.cancelled->load()) {
-      // What it said counts, but nobody need wait for this node to read the decision.
-      (void)node_.client->set(key, dumpJson({{kLeaves, question.mine}})).ok();
-      return interruptedError();
+      const double now = node_.time.now();
+      // What it said counts, also for how a stage ended that this node has begun.
+      if (leftAt < 0) (void)node_.client->set(key, dumpJson({{kLeaves, question.mine}})).ok();
+      if (leftAt < 0) leftAt = now;
+      if (!question.stage.empty() || now > leftAt + kEndParting) return interruptedError();
     }
     if (auto why = whyStopWaiting(question, since, openSince)) {
       // Node 0 must not count on this node any more; where it was lost, another call would only wait for it.

@@ -64,15 +64,6 @@ Culprit firstFailure(const std::vector<NodeReport>& nodes) {
   return {nameOf(*first) + " " + first->rank->failure, {first->rank->rank}};
 }
 
-/// Nodes that were interrupted or started again.
-Culprit goneNodes(const std::vector<NodeReport>& nodes) {
-  std::vector<std::string> names;
-  for (const NodeReport& node : nodes)
-    if (!node.gone.empty()) names.push_back(node.name + " " + node.gone);
-  if (names.empty()) return {};
-  return withCrashes({joinNames(std::move(names)), {}}, nodes);
-}
-
 bool isLost(const NodeReport& node) {
   return node.silent || node.mute || node.cutOff;
 }
@@ -124,6 +115,37 @@ Culprit ranksThat(const std::vector<NodeReport>& nodes, const Which& which, cons
     names.push_back(nameOf(place) + " " + said(*place.rank));
   }
   return {joinNames(std::move(names)), std::move(ranks)};
+}
+
+/// Who left, and the ranks that failed by themselves, whoever was interrupted meanwhile: a signal ended them
+/// which nobody sends, or, on a node that has not left, SIGKILL.
+Culprit withCrashes(Culprit gone, const std::vector<NodeReport>& nodes) {
+  constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+  std::set<const RankReport*> crashed;
+  for (const Place& place : allRanks(nodes)) {
+    const int signal = place.rank->signal;
+    const bool isCrash = std::find(kCrashes.begin(), kCrashes.end(), signal) != kCrashes.end() ||
+                         (signal == SIGKILL && place.node->gone.empty());
+    if (!place.rank->failure.empty() && isCrash) crashed.insert(place.rank);
+  }
+  Culprit own = ranksThat(
+      nodes, [&](const RankReport& rank) { return crashed.contains(&rank); },
+      [](const RankReport& rank) { return rank.failure; });
+  if (own.text.empty()) return gone;
+  return {own.text + ", " + gone.text, std::move(own.ranks)};
+}
+
+/// Nodes that were interrupted or started again.
+Culprit goneNodes(const std::vector<NodeReport>& nodes) {
+  std::vector<std::string> names;
+  bool isInterruption = true;
+  for (const NodeReport& node : nodes) {
+    if (!node.gone.empty()) names.push_back(node.name + " " + node.gone);
+    isInterruption =
+        isInterruption && (node.gone.empty() ? !node.silent && !node.cutOff : node.gone == kInterrupted);
+  }
+  if (names.empty()) return {};
+  return withCrashes({joinNames(std::move(names)), {}, isInterruption}, nodes);
 }
 
 Culprit stoppedOrStuck(const std::vector<NodeReport>& nodes) {
@@ -202,18 +224,8 @@ Culprit withOwnFailures(Culprit known, const std::vector<NodeReport>& nodes) {
   const size_t words = own.text.find(": ");
   known.text = fmt::format("{}, {}; {}", own.text.substr(0, words), known.text, own.text.substr(words + 2));
   known.ranks.merge(own.ranks);
+  known.isInterruption = false;
   return known;
-}
-
-Culprit withCrashes(Culprit gone, const std::vector<NodeReport>& nodes) {
-  constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-  const auto crashed = [&](const RankReport& rank) {
-    return !rank.failure.empty() &&
-           std::find(kCrashes.begin(), kCrashes.end(), rank.signal) != kCrashes.end();
-  };
-  Culprit own = ranksThat(nodes, crashed, [](const RankReport& rank) { return rank.failure; });
-  if (own.text.empty()) return gone;
-  return {own.text + ", " + gone.text, std::move(own.ranks)};
 }
 
 Culprit knownCulprit(const std::vector<NodeReport>& nodes) {

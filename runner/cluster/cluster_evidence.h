@@ -30,6 +30,9 @@ struct RankReport {
   std::map<int, std::string> caseFailures;  ///< why runs failed on it that no other rank made fail
 };
 
+/// How a node leaves whose user ends the run.
+constexpr const char* kInterrupted = "was interrupted by its user";
+
 /// One node of a group, as node 0 knows it.
 struct NodeReport {
   int node = 0;
@@ -41,7 +44,7 @@ struct NodeReport {
   /// Seconds for which node 0 itself did not run when it last heard of this node, where that is long enough
   /// for the node to give node 0 up.
   double lostInStop = 0;
-  std::string gone;                  ///< how it left: "was interrupted by its user"; empty: it did not
+  std::string gone;                  ///< how it left: kInterrupted, or another text; empty: it did not
   int firstRank = 0, rankCount = 0;  ///< its own ones of the group
   std::vector<RankReport> ranks;
 
@@ -53,6 +56,7 @@ struct NodeReport {
 struct Culprit {
   std::string text;     ///< in one line that is the same on all nodes; empty: nobody is known to be
   std::set<int> ranks;  ///< that are at fault themselves: the text may repeat what a library said of others
+  bool isInterruption = false;  ///< of the run, by its user, and nothing else is known to have failed
 };
 
 Json toJson(const RankReport& report);
@@ -81,10 +85,6 @@ class RankWatch {
 /// Who is known to be at fault by now: nodes that left come first (that takes their ranks along), then
 /// failures (signals before exits that follow within the same moment), then nodes without a heartbeat.
 Culprit knownCulprit(const std::vector<NodeReport>& nodes);
-
-/// Who left, and the ranks that a signal ended which nobody sends: they crashed by themselves, whoever was
-/// interrupted meanwhile.
-Culprit withCrashes(Culprit gone, const std::vector<NodeReport>& nodes);
 
 /// What is said when a node loses others after it was stopped itself for `seconds`.
 std::string stoppedNode(const std::string& name, double seconds);

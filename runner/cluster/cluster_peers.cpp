@@ -144,7 +144,7 @@ bool ClusterPeers::startedAgain(int rank) const {
 
 std::string ClusterPeers::gone(int rank) const {
   if (startedAgain(rank)) return "was started again in the middle of this stage";
-  return at(rank).status && at(rank).status->interrupted ? "was interrupted by its user" : "";
+  return at(rank).status && at(rank).status->interrupted ? kInterrupted : "";
 }
 
 int64_t ClusterPeers::liveOthers(double now) const {

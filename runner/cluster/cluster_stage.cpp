@@ -55,6 +55,10 @@ int countOf(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && isCount(object[key]) ? object[key].get<int>() : 0;
 }
 
+StageEnding endingIn(const Json& decision) {
+  return flag(decision, "open") ? StageEnding::kOpen : StageEnding::kFinished;
+}
+
 /// Who calls itself as another one does has no name.
 void dropSharedNames(std::vector<NodeAround>& nodes) {
   std::map<std::string, int> claims;
@@ -186,7 +190,7 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
     return {{"world", world}, {"leader", link_.members().self()}, {"parts", std::move(parts)}};
   }
   if (link_.options().cancelled->load())
-    return {{"error", link_.members().nameOf(0) + " was interrupted by its user"}, {"open", true}};
+    return {{"error", fmt::format("{} {}", link_.members().nameOf(0), kInterrupted)}, {"open", true}};
   const size_t count = missing.size();
   if (count > kMostMissing) missing.resize(kMostMissing);
   return {
@@ -212,6 +216,7 @@ ClusterEntry ClusterStage::enter(int localSize) {
     if (link_.options().cancelled->load()) decline("its run was interrupted");
     return entry;
   }
+  ending_ = endingIn(*decision);
   // Node 0, which tells those that come later, too.
   if (flag(*decision, "open") && link_.options().nodeRank == 0 && link_.options().cancelled->load())
     decline("its run was interrupted");
@@ -219,7 +224,6 @@ ClusterEntry ClusterStage::enter(int localSize) {
     entry.why = disagreement();
     return entry;
   }
-  entry.isOpen = flag(*decision, "open");
   entry.why = textOf(*decision, "error");
   if (!entry.why.empty()) return entry;
   entry.kind = ClusterEntry::Kind::kSkip;
@@ -249,6 +253,7 @@ ClusterEntry ClusterStage::enter(int localSize) {
   entry.id = sha256Hex(textOf(*decision, "leader")).substr(0, kIdDigits);
   entry.around = aroundIn(part, link_.options().nodeCount);
   entry.kind = ClusterEntry::Kind::kGo;
+  ending_ = StageEnding::kOwn;
   return entry;
 }
 
@@ -274,6 +279,7 @@ std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterAgreement::Answ
     if (!answers[i]) continue;
     nodes[i].silent = false;
     nodes[i].cutOff = !textOf(*answers[i], "lost").empty();
+    if (flag(*answers[i], "interrupted")) nodes[i].gone = kInterrupted;
     std::vector<RankReport> said;
     if (answers[i]->contains("ranks") && (*answers[i])["ranks"].is_array())
       for (const Json& entry : (*answers[i])["ranks"])
@@ -292,13 +298,12 @@ Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers, size_t
   };
   if (Culprit published = link_.rounds().lost(); !published.text.empty())
     return withOwn(std::move(published));
-  bool late = false;
-  for (size_t rank = 0; rank < answers.size(); ++rank) {
-    if (answers[rank] && flag(*answers[rank], "interrupted"))
-      return withOwn(withCrashes(
-          {link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user", {}}, nodes));
-    late = late || (answers[rank] && flag(*answers[rank], "late"));
+  bool late = false, interrupted = false;
+  for (const auto& answer : answers) {
+    late = late || (answer && flag(*answer, "late"));
+    interrupted = interrupted || (answer && flag(*answer, "interrupted"));
   }
+  if (interrupted) return withOwn(knownCulprit(nodes));
   if (Culprit misused = link_.rounds().misuse(); !misused.text.empty()) return misused;
   for (size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].mute = !answers[i];
@@ -358,7 +363,8 @@ Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t 
                               : culprit.text},
           {"ranks", culprit.ranks},
           {"failed", result.failed},
-          {"again", result.again}};
+          {"again", result.again},
+          {"open", culprit.isInterruption}};
 }
 
 RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double timeLeft) {
@@ -379,12 +385,14 @@ RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double
     verdict.failed = setOf(*decision, "failed");
     verdict.failed.erase(verdict.failed.lower_bound(runs), verdict.failed.end());  // node 0 may say anything
     verdict.again = flag(*decision, "again");
+    ending_ = endingIn(*decision);
   } else {
     // Without node 0 nobody knows how the others fared: nothing of this round counts.
     verdict.culprit = sight.lost.empty() ? decision.error().text() : sight.lost;
     if (const Culprit lost = link_.rounds().lost(); lost.text == sight.lost)
       verdict.ranks = {lost.ranks.begin(), lost.ranks.end()};
     for (size_t run = 0; run < runs; ++run) verdict.failed.insert(run);
+    ending_ = link_.members().wasInterrupted(0) ? StageEnding::kOpen : StageEnding::kOwn;
   }
   link_.rounds().end();
   link_.clearRound(round_);
@@ -454,6 +462,7 @@ std::string ClusterStage::leave(const std::string& faulty) {
   const double patience = link_.options().lostAfter + kLeaveSlack;
   const auto decision = link_.agreement().ask(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
   if (!faulty.empty()) return faulty;
+  if (!decision.ok()) ending_ = StageEnding::kOwn;
   if (!decision.ok()) return decision.error().text();
   return decision->is_string() ? textOf(*decision) : "node 0 did not report how the stage ended";
 }

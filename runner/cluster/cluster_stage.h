@@ -19,6 +19,10 @@ struct NodeAround {
 };
 Json toJson(const std::vector<NodeAround>& around);
 
+/// Whether a stage is finished: each node may decide for itself, or all have agreed that it is open, since a
+/// user interrupted the run on a node and nothing else failed, or that it is finished.
+enum class StageEnding { kOwn, kOpen, kFinished };
+
 /// What a node may do in a stage that all nodes have come to.
 struct ClusterEntry {
   enum class Kind { kGo, kSkip, kError } kind = Kind::kError;
@@ -27,7 +31,6 @@ struct ClusterEntry {
   int worldSize = 1;                 ///< ranks of all nodes
   std::string id{};                  ///< of those who met: the same on all of them, and of no other group
   std::vector<NodeAround> around{};  ///< this node and those around it, whose names node 0 knows
-  bool isOpen = false;  ///< of a skip or an error: a node was interrupted, and all may resume their runs
 };
 
 /// What this node saw of one round: one start of the stage's ranks.
@@ -97,6 +100,8 @@ class ClusterStage {
   /// A connection to the store for a rank of the open round.
   Result<Fd> connectStore() { return link_.connectRank(round_); }
   [[nodiscard]] ClusterRounds& rounds() { return link_.rounds(); }
+  /// Of a stage that was not entered, after its last round, and after it was left.
+  [[nodiscard]] StageEnding ending() const { return ending_; }
 
  private:
   [[nodiscard]] std::string disagreement();
@@ -110,6 +115,7 @@ class ClusterStage {
   std::string stage_;
   double arrival_;
   std::string round_;
+  StageEnding ending_ = StageEnding::kOwn;
 };
 
 }  // namespace muster

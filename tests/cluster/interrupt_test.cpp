@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/cluster/cluster_run.h"
@@ -64,6 +66,17 @@ class ClusterInterrupt : public ::testing::Test {
     expectNoDeviceBlamed(host);
   }
 
+  /// No stage of all was finished on one host and not on another.
+  void expectAcceptedWhenResumed() {
+    for (int host = 0; host < kInterruptHosts; ++host) run_->resume(host);
+    run_->finish();
+    for (int host = 0; host < kInterruptHosts; ++host) {
+      EXPECT_EQ(run_->ended(host).exitCode, 0) << said(host);
+      for (const char* stage : {"walk", "after", "last"})
+        EXPECT_EQ(run_->stage(host, stage).state, StageState::kRan) << run_->details(host, stage);
+    }
+  }
+
   std::unique_ptr<ClusterRun> run_;
 };
 
@@ -77,11 +90,7 @@ TEST_F(ClusterInterrupt, NamesTheHostThatWasInterruptedAndGoesOn) {
     EXPECT_THAT(run_->details(host, "last"),
                 HasSubstr("node 2 (n2) does not take part: the run was interrupted ("));
   }
-  // What they did not begin for that is not finished.
-  for (int host = 0; host < kInterruptHosts; ++host) run_->resume(host);
-  run_->finish();
-  for (int host = 0; host < kInterruptHosts; ++host)
-    EXPECT_EQ(run_->stage(host, "last").state, StageState::kRan) << said(host);
+  expectAcceptedWhenResumed();
 }
 
 TEST_F(ClusterInterrupt, NamesNodeZeroThatWasTerminatedAndGoesOn) {
@@ -92,6 +101,32 @@ TEST_F(ClusterInterrupt, NamesNodeZeroThatWasTerminatedAndGoesOn) {
     expectWentOn(host, "node 0 (n0) was interrupted by its user");
     EXPECT_THAT(run_->details(host, "last"), HasSubstr("node 0 (n0)"));
   }
+  expectAcceptedWhenResumed();
+}
+
+/// A later signal finds the others in the stage after it.
+TEST_F(ClusterInterrupt, GoesOnWhenResumedAfterSignalsAtDifferentTimes) {
+  for (const int host : {1, 0, 2}) {
+    run_->signal(host, SIGTERM);
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  }
+  run_->finish();
+  expectAcceptedWhenResumed();
+}
+
+/// The fault of a rank is no matter of an interruption that follows it.
+TEST_F(ClusterInterrupt, HidesNoRankThatDiedBefore) {
+  kill(run_->awaitRank(1), SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  run_->signal(2, SIGTERM);
+  run_->finish();
+  for (int host = 0; host < kInterruptHosts; ++host) run_->resume(host);
+  run_->finish();
+  for (int host = 0; host < kInterruptHosts; ++host) {
+    EXPECT_NE(run_->ended(host).exitCode, 0) << said(host);
+    EXPECT_EQ(run_->stage(host, "walk").outcome, Outcome::kError) << run_->details(host);
+    EXPECT_EQ(run_->stage(host, "last").state, StageState::kRan) << said(host);
+  }
 }
 
 TEST_F(ClusterInterrupt, EndsOnAllHostsAndGoesOnWhenResumed) {
@@ -99,14 +134,9 @@ TEST_F(ClusterInterrupt, EndsOnAllHostsAndGoesOnWhenResumed) {
   run_->finish();
   for (int host = 0; host < kInterruptHosts; ++host) {
     expectInterrupted(host);
-    run_->resume(host);
+    EXPECT_THAT(said(host), HasSubstr("resume the runs of all nodes together, here with muster run"));
   }
-  run_->finish();
-  for (int host = 0; host < kInterruptHosts; ++host) {
-    EXPECT_EQ(run_->ended(host).exitCode, 0) << said(host);
-    for (const char* stage : {"walk", "after", "last"})
-      EXPECT_EQ(run_->stage(host, stage).state, StageState::kRan);
-  }
+  expectAcceptedWhenResumed();
 }
 
 TEST_F(ClusterInterrupt, ASecondOneEndsTheRunnerAtOnceAndItsRanksWithIt) {

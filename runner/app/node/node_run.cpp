@@ -142,8 +142,8 @@ Result<Record> NodeRun::runToEnd() {
         setup_.plan, resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
   if (!open_.empty() && !node_.cancelled->load())
     setup_.view->note(fmt::format(
-        "another node was interrupted before {}: to finish it, resume the runs of all nodes together, here "
-        "with `{}`",
+        "another node was interrupted before {} had finished: to finish it, resume the runs of all nodes "
+        "together, here with `{}`",
         join(open_, ", "), resumeCommand(record_, folder_.path(), setup_.options->pluginFolders)));
   return std::move(record_);
 }
@@ -223,7 +223,7 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* inte
   MUSTER_CHECK_OK(folder_.appendBegun(stage.name));
   MUSTER_TRY(StageOutcome outcome, runStage(node_, progress_, stage, interrupted));
   if (interrupted != nullptr && outcome.record.state != StageState::kRan)
-    outcome = {*interrupted, accountingOf(*interrupted), outcome.isOpen};
+    outcome = {*interrupted, accountingOf(*interrupted), outcome.ending};
   if (node_.cluster != nullptr)
     if (const std::string strangers = node_.cluster->turnedAway(); !strangers.empty())
       outcome.record.log.push_back(strangers);
@@ -270,13 +270,14 @@ Status NodeRun::runStages(const Journal* earlier) {
               : "the run was killed while this stage ran: what it had measured by then is lost, and it ran "
                 "again");
     waive(outcome);
-    // An interrupted stage is not finished, nor is one that had no time, that a partial run leaves out or
-    // that another node's interruption stopped: it is in this record, and a resumed run looks at it again.
-    if (isOpen(stage, outcome)) open_.push_back(stage.name);
-    if (contains(budget_.postponed(), stage.name) || leavesOut(stage.name) || contains(open_, stage.name)) {
-      if (contains(open_, stage.name)) MUSTER_CHECK_OK(folder_.appendBegun(""));
+    // An interrupted stage is not finished, unless all nodes agreed that it is, nor is one that had no time,
+    // that a partial run leaves out or that another node's interruption stopped: it is in this record, and a
+    // resumed run looks at it again.
+    const bool open = isOpen(stage, outcome);
+    if (open) open_.push_back(stage.name);
+    if (contains(budget_.postponed(), stage.name) || leavesOut(stage.name)) {
       add(outcome.record, outcome.accounting);
-    } else if (node_.cancelled->load()) {
+    } else if (open || (node_.cancelled->load() && outcome.ending != StageEnding::kFinished)) {
       MUSTER_CHECK_OK(folder_.appendBegun(""));
       MUSTER_CHECK_OK(keepFailures(outcome.record));
       add(outcome.record, outcome.accounting);
@@ -290,9 +291,10 @@ Status NodeRun::runStages(const Journal* earlier) {
 
 /// Whether another node's interruption stopped it, or a stage that it needs.
 bool NodeRun::isOpen(const Stage& stage, const StageOutcome& outcome) const {
-  return outcome.isOpen || (outcome.record.state == StageState::kSkipped &&
-                            std::any_of(stage.needs.begin(), stage.needs.end(),
-                                        [&](const std::string& need) { return contains(open_, need); }));
+  return outcome.ending == StageEnding::kOpen ||
+         (outcome.record.state == StageState::kSkipped &&
+          std::any_of(stage.needs.begin(), stage.needs.end(),
+                      [&](const std::string& need) { return contains(open_, need); }));
 }
 
 void NodeRun::decideAll() {

@@ -174,7 +174,8 @@ void RankGroup::watchPeers(GroupOptions& options, std::string& lost) {
 CaseEnd::Cause RankGroup::causeOf(const RankEnd& end, const std::set<size_t>& faulty) const {
   if (faulty.contains(static_cast<size_t>(end.rank)) || end.state == RankEnd::State::kAbandoned)
     return CaseEnd::Cause::kOwn;
-  return node_.cancelled->load() ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kGroup;
+  const bool isOpen = place_.cluster->ending() == StageEnding::kOpen;
+  return isOpen || node_.cancelled->load() ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kGroup;
 }
 
 void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::vector<RankEnd>& ends,

@@ -299,11 +299,11 @@ StageOutcome runIdle(const NodeConfig& node, const Stage& stage, const NodePart&
   ClusterStage cluster(*node.cluster, stage.name, arrivalOf(node, stage));
   const ClusterEntry entry = cluster.enter(0);
   outcome.record.group = groupJson(0, 0, part.nodes, entry);
-  outcome.isOpen = entry.isOpen;
   const std::string trouble =
       entry.kind == ClusterEntry::Kind::kGo
           ? cluster.attend({stage.attempts, stage.repeat, stage.cases.size(), stage.timeout})
           : entry.why;
+  outcome.ending = cluster.ending();
   if (!trouble.empty()) outcome.record.log.push_back("its group did not pass: " + trouble);
   return outcome;
 }
@@ -350,7 +350,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
       outcome = stageNotRun(
           stage, entry.kind == ClusterEntry::Kind::kSkip ? StageState::kSkipped : StageState::kError,
           entry.why);
-      outcome.isOpen = entry.isOpen;
+      if (cluster != nullptr) outcome.ending = cluster->ending();
       return outcome;
     }
     record.started = systemClock().wallUnix();
@@ -400,7 +400,10 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
   answerPredicates(evidence, context, progress.predicates);
   // Last: who dies before all others have done their part, too, was no member of a stage that passed.
-  if (cluster != nullptr) nameFaulty(record, cluster->leave(faultyComponent(record)));
+  if (cluster != nullptr) {
+    nameFaulty(record, cluster->leave(faultyComponent(record)));
+    outcome.ending = cluster->ending();
+  }
   evidence.faulty = faultyComponent(record);
   outcome.accounting = judgeInto(record, evidence, context);
   record.measurements = std::move(evidence.measurements);

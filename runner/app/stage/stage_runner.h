@@ -82,7 +82,7 @@ struct NodeProgress {
 struct StageOutcome {
   StageRecord record;
   Accounting accounting;
-  bool isOpen = false;  ///< it did not begin, since another node was interrupted: all may resume their runs
+  StageEnding ending = StageEnding::kOwn;
 };
 
 /// Where this node's ranks stand among those of a stage.

@@ -143,7 +143,11 @@ class PlainView : public RunView {
     const bool rejected = record.acceptance == Acceptance::kRejected && interrupted().load();
     if (record.acceptance != Acceptance::kInterrupted && !rejected) return;
     if (const std::string why = interruptionText(); !why.empty()) line("interrupted: " + why);
-    line("resume with " + resumeCommand(record, folder, pluginFolders_));
+    const bool together = record.nodeCount > 1 && !record.simulated &&
+                          std::any_of(record.stages.begin(), record.stages.end(),
+                                      [](const StageRecord& s) { return s.scope == Scope::kCluster; });
+    line(fmt::format("resume {}with {}", together ? "the runs of all nodes together, here " : "",
+                     resumeCommand(record, folder, pluginFolders_)));
   }
 
  protected:

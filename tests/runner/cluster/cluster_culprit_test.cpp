@@ -131,6 +131,11 @@ TEST(KnownCulprit, IsANodeThatLeftBeforeTheRanksThatItTookAlong) {
   EXPECT_EQ(
       knownCulprit(nodes).text,
       "node 1 (n1) was interrupted by its user, node 2 (n2) was started again in the middle of this stage");
+  EXPECT_FALSE(knownCulprit(nodes).isInterruption);
+  nodes[2].gone.clear();
+  EXPECT_TRUE(knownCulprit(nodes).isInterruption);
+  nodes[0].silent = true;
+  EXPECT_FALSE(knownCulprit(nodes).isInterruption);
 }
 
 /// A peer that goes makes ranks abort; it makes none of them crash.
@@ -144,6 +149,20 @@ TEST(KnownCulprit, IsACrashBesideANodeThatWasInterrupted) {
             "rank 3 (gpu0 of node 3 (n3)) was killed by SIGSEGV (Segmentation fault), node 1 (n1) was "
             "interrupted by its user");
   EXPECT_EQ(culprit.ranks, std::set<int>{3});
+  EXPECT_FALSE(culprit.isInterruption);
+}
+
+/// Whoever ends a run may kill the ranks of its node; nobody does on a node that goes on.
+TEST(KnownCulprit, IsARankThatWasKilledWhereNobodyInterruptedTheRun) {
+  auto nodes = healthy(4);
+  fail(nodes[1], "was killed by SIGKILL (Killed)", SIGKILL, 1);
+  nodes[1].gone = kInterrupted;
+  EXPECT_EQ(knownCulprit(nodes).text, "node 1 (n1) was interrupted by its user");
+  fail(nodes[3], "was killed by SIGKILL (Killed)", SIGKILL, 2);
+  EXPECT_EQ(
+      knownCulprit(nodes).text,
+      "rank 3 (gpu0 of node 3 (n3)) was killed by SIGKILL (Killed), node 1 (n1) was interrupted by its user");
+  EXPECT_EQ(knownCulprit(nodes).ranks, std::set<int>{3});
 }
 
 TEST(KnownCulprit, NamesAtMostTwentyNodes) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runner/core/text.h"
@@ -224,23 +226,66 @@ TEST(ClusterStage, IsOpenForAllWhereOneWasInterrupted) {
       if (rank == who) options.cancelled = &cancelled;
       nodes.start(options);
     }
-    const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
+    const auto entries = nodes.onEach<std::pair<ClusterEntry, StageEnding>>([&](ClusterLink& link) {
       EXPECT_TRUE(link.members().join(5).ok());
       if (link.options().nodeRank == 2) {  // the last one
         std::this_thread::sleep_for(std::chrono::milliseconds(500));
         cancelled = true;
         std::this_thread::sleep_for(std::chrono::milliseconds(who == 0 ? 4000 : 1000));
       }
-      return ClusterStage(link, "walk", 20).enter(1);
+      ClusterStage stage(link, "walk", 20);
+      ClusterEntry entry = stage.enter(1);
+      return std::pair(std::move(entry), stage.ending());
     });
     for (int rank = 0; rank < 3; ++rank) {
       if (rank == who) continue;
-      const ClusterEntry& entry = entries[static_cast<size_t>(rank)];
+      const auto& [entry, ending] = entries[static_cast<size_t>(rank)];
       EXPECT_NE(entry.kind, ClusterEntry::Kind::kGo);
-      EXPECT_TRUE(entry.isOpen) << who << " " << rank << ": " << entry.why;
+      EXPECT_EQ(ending, StageEnding::kOpen) << who << " " << rank << ": " << entry.why;
       EXPECT_THAT(entry.why, HasSubstr(fmt::format("node {0} (n{0})", who)));
     }
   }
+}
+
+/// Who is interrupted learns as all others how a round ended that it had begun.
+TEST(ClusterStage, EndsARoundOpenForAllUnlessMoreIsKnownThanAnInterruption) {
+  for (const bool hasFailed : {false, true})
+    for (const int who : {0, 1}) {
+      Nodes nodes(3);
+      std::atomic<bool> cancelled = false;
+      for (int rank = 0; rank < 3; ++rank) {
+        ClusterOptions options = nodes.options(rank);
+        if (rank == who) options.cancelled = &cancelled;
+        nodes.start(options);
+      }
+      const auto endings = nodes.onEach<StageEnding>([&](ClusterLink& link) {
+        const int self = link.options().nodeRank;
+        EXPECT_TRUE(link.members().join(5).ok());
+        ClusterStage stage(link, "walk", 20);
+        EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+        stage.beginRound(1, 0);
+        if (hasFailed && self == 2) {
+          RankStatus dead;
+          dead.rank = 2;
+          dead.failure = "was killed by SIGKILL (Killed)";
+          dead.signal = SIGKILL;
+          stage.rounds().report({dead});
+        }
+        // The culprit is published by then, if one is.
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        if (self == who) cancelled = true;
+        RoundSight sight;
+        sight.begun = {0};
+        sight.clean = false;
+        sight.interrupted = self == who;
+        const RoundVerdict verdict = stage.endRound(sight, 1, 20);
+        EXPECT_EQ(stage.leave(verdict.culprit), verdict.culprit);
+        EXPECT_THAT(verdict.culprit, HasSubstr(hasFailed ? "SIGKILL" : kInterrupted));
+        return stage.ending();
+      });
+      for (const StageEnding ending : endings)
+        EXPECT_EQ(ending, hasFailed ? StageEnding::kFinished : StageEnding::kOpen) << who;
+    }
 }
 
 /// Its new start is waited for, and takes part.
