@@ -224,9 +224,13 @@ FleetShifts ShiftFinder::finish() const {
   FleetShifts out;
   for (const auto& [number, moved] : figures_)
     if (moved.before != moved.after) (moved.before ? out.onlyBefore : out.onlyAfter).push_back(moved.figure);
-  const size_t onBoth = figures_.size() - out.onlyBefore.size() - out.onlyAfter.size();
+  // What one record alone has makes nothing else less certain.
+  const auto judged =
+      static_cast<size_t>(std::count_if(figures_.begin(), figures_.end(), [](const auto& one) {
+        return one.second.before == one.second.after && one.second.nodes.size() >= kLeastShiftNodes;
+      }));
   constexpr size_t kTests = 6;  // of the fleet, of nodes and of devices, for better and for worse
-  const double p = kFalseAlarms / static_cast<double>(kTests * std::max<size_t>(1, onBoth));
+  const double p = kFalseAlarms / static_cast<double>(kTests * std::max<size_t>(1, judged));
   for (const auto& [number, moved] : figures_) {
     if (moved.before != moved.after) continue;
     if (moved.nodes.size() < kLeastShiftNodes) {

@@ -19,14 +19,26 @@ constexpr std::string_view kPreferred[kKeyFigureCount][4] = {
     {"collective.bus_bandwidth", "memory.peer_bandwidth", "ring.device_bandwidth", "memory.host_to_device"},
     {"sustained: env.temperature", "gemm: env.temperature", "env.temperature", ""}};
 
-/// The column that shows class `k`; nothing where the table has none.
+/// How many devices have a value in a column.
+size_t countOf(const PeerTable& table, size_t column) {
+  size_t count = 0;
+  for (size_t i = column; i < table.group.values.size(); i += table.keys.size())
+    count += std::isnan(table.group.values[i]) ? 0 : 1;
+  return count;
+}
+
+/// The column that shows class `k`, of several the one that most devices have: one node may have figures of
+/// its own. Nothing where the table has none.
 std::optional<size_t> columnOf(const PeerTable& table, size_t k) {
   for (const std::string_view part : kPreferred[k]) {
     if (part.empty()) continue;
+    std::optional<size_t> most;
     for (size_t c = 0; c < table.keys.size(); ++c)
       if (table.group.metrics[c].name.find(part) != std::string::npos &&
-          (k == kTemperature || table.group.metrics[c].direction == Direction::kHigher))
-        return c;
+          (k == kTemperature || table.group.metrics[c].direction == Direction::kHigher) &&
+          (!most || countOf(table, c) > countOf(table, *most)))
+        most = c;
+    if (most) return most;
   }
   return std::nullopt;
 }

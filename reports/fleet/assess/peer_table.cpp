@@ -23,8 +23,9 @@ namespace {
 
 const std::string kNoDevice;  ///< stands for the node itself
 constexpr size_t kBins = 24;
-constexpr size_t kFewest = 8;     ///< devices that a metric is compared over
-constexpr size_t kSparsest = 64;  ///< and one in so many has it: else the table is nearly empty
+constexpr size_t kFewest = 8;        ///< devices that a metric is compared over
+constexpr size_t kSparsest = 64;     ///< and one in so many has it: else the table is nearly empty
+constexpr size_t kLeastHolders = 2;  ///< that have it: else one node would choose the figures of all
 
 bool startsWith(const std::string& text, const char* prefix) {
   return text.rfind(prefix, 0) == 0;
@@ -254,10 +255,10 @@ class TableBuilder {
     }
     const Columns columns = columnsOf(table, rows);
     if (columns.sparse > 0)
-      notes.push_back(fmt::format("{}: {} metric{} not compared: fewer than one {} in {} has {}", sku,
-                                  columns.sparse, columns.sparse == 1 ? " was" : "s were",
-                                  nodeWide ? "node" : "device", kSparsest,
-                                  columns.sparse == 1 ? "it" : "them"));
+      notes.push_back(
+          fmt::format("{}: {} metric{} not compared: only one node, or fewer than one {} in {}, has {}", sku,
+                      columns.sparse, columns.sparse == 1 ? " was" : "s were", nodeWide ? "node" : "device",
+                      kSparsest, columns.sparse == 1 ? "it" : "them"));
     const size_t width = columns.answers.size();
     table.group.values.assign(rows * width, kNaN);
     double* at = table.group.values.data();
@@ -274,7 +275,7 @@ class TableBuilder {
   struct Columns {
     std::vector<int> ofAnswer;      ///< -1: none
     std::vector<uint32_t> answers;  ///< of each column
-    size_t sparse = 0;              ///< answers that too few of many rows have
+    size_t sparse = 0;              ///< answers that only one node has, or too few of many rows
   };
 
   /// Calls `visit(row of the node, answer, median)` for its figures of these devices.
@@ -308,7 +309,8 @@ class TableBuilder {
     columns.ofAnswer.assign(figures.size(), -1);
     for (uint32_t answer = 0; answer < figures.size(); ++answer) {
       if (!figures_.isCompared(answer)) continue;
-      if (figures[answer] < fewestOf(rows)) {
+      const bool ofOne = group_.size() > 1 && figures_.answers()[answer].nodes < kLeastHolders;
+      if (figures[answer] < fewestOf(rows) || (rows >= kFewest && ofOne)) {
         if (figures[answer] >= kFewest) ++columns.sparse;
         continue;
       }

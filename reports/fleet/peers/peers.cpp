@@ -102,6 +102,7 @@ class Search {
     const PeerMetric& metric = group_.metrics[m];
     const double median = findings_.spreads[m].median;
     if (!std::isfinite(metric.expected) || metric.expected == 0) return;
+    if (2 * findings_.spreads[m].n <= group_.deviceCount()) return;  // it is said of all nodes
     const double off = (median - metric.expected) / std::abs(metric.expected);
     const double bad = metric.direction == Direction::kHigher  ? -off
                        : metric.direction == Direction::kLower ? off

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -672,6 +673,24 @@ void tell(Record& record, const Lie& lie) {
       if (measurement.metric == "compute.gemm_throughput") lie(measurement);
 }
 
+/// Gives a record clocks that no other one has, of a spread with one value far off.
+void addClocks(StageRecord& stage, int figures) {
+  constexpr std::array kShape = {100.9, 100.7, 100.5, 100.1, 99.9, 99.4, 98.6, 95.5};
+  for (int figure = 0; figure < figures; ++figure)
+    for (size_t device = 0; device < kShape.size(); ++device) {
+      Measurement m;
+      m.metric = "env.clock";
+      m.unit = "Hz";
+      m.direction = Direction::kHigher;
+      m.informational = true;
+      m.caseId = stage.measurements.front().caseId;
+      m.device = "gpu" + std::to_string(device);
+      m.labels = {{"device", m.device}, {"x", std::to_string(figure)}};
+      m.samples = {kShape[(device + static_cast<size_t>(figure)) % kShape.size()]};
+      stage.measurements.push_back(std::move(m));
+    }
+}
+
 /// Twenty nodes whose outliers are rejected. gpu3 of n7 has `share` of the throughput of the others, and the
 /// first record is a liar's: of n0, or of a node that nobody expects.
 Fleet comparedBeside(double share, const Lie& lie, const std::string& liar, bool quarantined) {
@@ -743,7 +762,56 @@ TEST(Fleet, NoRecordTakesThePeakOfAMetricFromTheOthers) {
   }
 }
 
-/// Of two that differ nobody can say which is right: neither is accepted, and each is compared within itself.
+/// Figures that one node alone has say nothing of what is usual, however many they are.
+TEST(Fleet, NoRecordHidesAnOutlierByFiguresOfItsOwn) {
+  for (const int figures : {0, 4000}) {
+    FleetFolder folder;
+    fleet::FleetOptions options;
+    options.rejectOutliers = true;
+    for (int i = 0; i < 12; ++i) {
+      Record record = nodeRecord("n" + std::to_string(i));
+      vary(record, static_cast<unsigned>(i), i == 7 ? "gpu3" : "", 0.93);
+      if (i == 5) addClocks(record.stages.back(), figures);
+      options.expected.push_back({record.node, "", false});
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess(options);
+    for (const fleet::FleetNode& node : fleet.nodes)
+      EXPECT_EQ(node.state, node.name == "n7" ? fleet::NodeState::kRejected : fleet::NodeState::kAccepted)
+          << figures << " " << node.name << ": " << node.reason;
+    EXPECT_EQ(
+        std::count_if(fleet.notes.begin(), fleet.notes.end(),
+                      [](const std::string& note) {
+                        return note.find("4000 metrics were not compared: only one node, or fewer than") !=
+                               std::string::npos;
+                      }),
+        figures > 0 ? 1 : 0);
+  }
+}
+
+/// What one node measured that the profile limits says nothing of all.
+TEST(Fleet, NoRecordPutsAllNodesBehindTheirProfile) {
+  for (const int nodes : {3, 12}) {
+    FleetFolder folder;
+    fleet::FleetOptions options;
+    Expectation wanted;
+    wanted.metric = "env.clock";
+    wanted.kind = CheckKind::kMin;
+    wanted.limit = 1e9;
+    for (int i = 0; i < nodes; ++i) {
+      Record record = nodeRecord("n" + std::to_string(i));
+      if (i == 1) addClocks(record.stages.back(), 1);
+      options.expected.push_back({record.node, "", false});
+      options.profiles[record.profile.sha256] = {{wanted}, {}};
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess(options);
+    EXPECT_TRUE(fleet.suspects.empty()) << nodes;
+    EXPECT_EQ(fleet.exitCode, 0) << nodes;
+  }
+}
+
+/// Of two that differ nobody can say which is right: neither is accepted.
 TEST(Fleet, WithoutAMajorityNoRecordSaysHowAMetricIsCompared) {
   FleetFolder folder;
   for (const char* name : {"n0", "n1"}) {
