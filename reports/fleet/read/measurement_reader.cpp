@@ -73,7 +73,7 @@ struct StageReader::Parts {
   std::string_view text;  ///< of a fact
   std::string_view series;
   double window = 0;
-  int64_t rank = 0;
+  int64_t rank = kNoRank;
   bool deviceLabel = true;  ///< the device is a label too, which is left out
   LabelList labels;
   bool informational = false;
@@ -89,6 +89,7 @@ struct StageReader::Parts {
   uint32_t key = kNoKey;  ///< of the figure, once it is known
 
   static constexpr uint32_t kNoKey = 0xffffffff;
+  static constexpr int64_t kNoRank = INT64_MIN;  // telemetry has -1
 
   simdjson::error_code read(std::string_view name, const dom::element& value) {
     if (isKey(name, "samples")) {
@@ -162,6 +163,7 @@ void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) 
 
 void StageReader::addMeasurement(Parts& parts, bool accepted) {
   countUnfolded(parts);
+  if (parts.rank == Parts::kNoRank) failures_.fail("rank", "a measurement has none");
   if (failures_.ok() && !parts.noted) noteMetric(parts);
   if (!failures_.ok()) return;
   noteFirstFault(parts);

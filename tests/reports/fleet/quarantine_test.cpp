@@ -120,6 +120,12 @@ TEST(Quarantine, NamesAFieldThatIsMissingOrOfAnotherType) {
   odd["stages"][1]["evidence"].erase("expectations");
   for (Json& verdict : odd["stages"][1]["verdicts"]) verdict["expectation"] = 0;
   EXPECT_THAT(reason(odd), HasSubstr("is not in the stage's evidence.expectations"));
+  odd = good;
+  for (Json& measurement : odd["stages"][1]["measurements"]) {
+    measurement.erase("rank");
+    if (measurement.contains("rows")) measurement["rows"].erase("rank");
+  }
+  EXPECT_THAT(reason(odd), HasSubstr("rank: a measurement has none"));
 }
 
 /// One reader takes the first of two, the next the last.
