@@ -333,8 +333,10 @@ Result<Json> ClusterAgreement::askLeader(const Question& question) {
     if (node_.options.cancelled->load()) {
       const double now = node_.time.now();
       // What it said counts, also for how a stage ended that this node has begun.
-      if (leftAt < 0) (void)node_.client->set(key, dumpJson({{kLeaves, question.mine}})).ok();
-      if (leftAt < 0) leftAt = now;
+      if (leftAt < 0) {
+        (void)node_.client->set(key, dumpJson({{kLeaves, question.mine}})).ok();
+        leftAt = now;
+      }
       if (!question.stage.empty() || now > leftAt + kEndParting) return interruptedError();
     }
     if (auto why = whyStopWaiting(question, since, openSince)) {

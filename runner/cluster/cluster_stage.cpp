@@ -462,8 +462,10 @@ std::string ClusterStage::leave(const std::string& faulty) {
   const double patience = link_.options().lostAfter + kLeaveSlack;
   const auto decision = link_.agreement().ask(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
   if (!faulty.empty()) return faulty;
-  if (!decision.ok()) ending_ = StageEnding::kOwn;
-  if (!decision.ok()) return decision.error().text();
+  if (!decision.ok()) {
+    ending_ = StageEnding::kOwn;
+    return decision.error().text();
+  }
   return decision->is_string() ? textOf(*decision) : "node 0 did not report how the stage ended";
 }
 

@@ -114,7 +114,7 @@ TEST_F(ClusterInterrupt, GoesOnWhenResumedAfterSignalsAtDifferentTimes) {
   expectAcceptedWhenResumed();
 }
 
-/// The fault of a rank is no matter of an interruption that follows it.
+/// A rank that died before the interruption is still named, also after a resume.
 TEST_F(ClusterInterrupt, HidesNoRankThatDiedBefore) {
   kill(run_->awaitRank(1), SIGKILL);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));

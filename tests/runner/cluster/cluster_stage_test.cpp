@@ -216,16 +216,21 @@ TEST(ClusterStage, SkipsForAllWhatANodeHadDeclinedBeforeItWasStartedAgain) {
   }
 }
 
+/// Starts three nodes; `who` is interrupted once `cancelled` is true.
+void startAll(Nodes& nodes, int who, std::atomic<bool>& cancelled) {
+  for (int rank = 0; rank < 3; ++rank) {
+    ClusterOptions options = nodes.options(rank);
+    if (rank == who) options.cancelled = &cancelled;
+    nodes.start(options);
+  }
+}
+
 /// Also of a node that had come to the stage and waits there for others.
 TEST(ClusterStage, IsOpenForAllWhereOneWasInterrupted) {
   for (const int who : {0, 1}) {
     Nodes nodes(3);
     std::atomic<bool> cancelled = false;
-    for (int rank = 0; rank < 3; ++rank) {
-      ClusterOptions options = nodes.options(rank);
-      if (rank == who) options.cancelled = &cancelled;
-      nodes.start(options);
-    }
+    startAll(nodes, who, cancelled);
     const auto entries = nodes.onEach<std::pair<ClusterEntry, StageEnding>>([&](ClusterLink& link) {
       EXPECT_TRUE(link.members().join(5).ok());
       if (link.options().nodeRank == 2) {  // the last one
@@ -253,11 +258,7 @@ TEST(ClusterStage, EndsARoundOpenForAllUnlessMoreIsKnownThanAnInterruption) {
     for (const int who : {0, 1}) {
       Nodes nodes(3);
       std::atomic<bool> cancelled = false;
-      for (int rank = 0; rank < 3; ++rank) {
-        ClusterOptions options = nodes.options(rank);
-        if (rank == who) options.cancelled = &cancelled;
-        nodes.start(options);
-      }
+      startAll(nodes, who, cancelled);
       const auto endings = nodes.onEach<StageEnding>([&](ClusterLink& link) {
         const int self = link.options().nodeRank;
         EXPECT_TRUE(link.members().join(5).ok());
