@@ -90,6 +90,30 @@ TEST(ReportFormat, LeavesOutARecordOfAFolderThatCannotBeUsedAndSaysSo) {
   EXPECT_NE(none.err.find("none of the 3 records can be used"), std::string::npos) << none.err;
 }
 
+TEST(ReportFormat, LeavesOutOfAFolderASecondRecordOfANodeAndSaysSo) {
+  FleetRun other;
+  other.simulate(2, "");
+  const std::string run = (other.path() / "run").string();
+  const std::string mark = "\"node\": \"sim-node-0001\"";
+  for (const std::string name : {"sim-node-0000", "no/name"}) {
+    std::string text = readWhole(run + "/sim-node-0001/record.json");
+    ASSERT_NE(text.find(mark), std::string::npos);
+    other.write("run/zz/record.json",
+                text.replace(text.find(mark), mark.size(), "\"node\": \"" + name + "\""));
+    for (const std::vector<std::string>& format :
+         {std::vector<std::string>{"prometheus"}, {"ocp", "--out", (other.path() / "ocp").string()}}) {
+      if (name == "no/name" && format.size() == 1) continue;  // one text needs no names of files
+      const auto some = runMuster(std::vector<std::string>{"report", run, "--format"} + format);
+      EXPECT_EQ(some.exitCode, 3) << some.err;
+      EXPECT_NE(some.err.find("left out: "), std::string::npos) << some.err;
+      EXPECT_NE(some.err.find("zz/record.json"), std::string::npos) << some.err;
+      if (format.size() == 1) {
+        EXPECT_NE(some.out.find("sim-node-0001"), std::string::npos);
+      }
+    }
+  }
+}
+
 TEST(ReportFormat, RefusesTwoRecordsOfANodeWhereOneCounts) {
   const auto twice = runMuster({"report", recordOf(0), recordOf(0), "--format", "prometheus"});
   EXPECT_EQ(twice.exitCode, 2);

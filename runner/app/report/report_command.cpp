@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
+#include <map>
 
 #include "reports/acceptance/acceptance_document.h"
 #include "reports/acceptance/clause_matrix.h"
@@ -72,33 +72,51 @@ Result<Record> judgedRecordOf(const ReportOptions& options, const RecordFile& fi
   return underRequirements(std::move(record), requirements);
 }
 
+/// Where the texts go: together, or each to a file that is called like its node.
+enum class Target { kOne, kFileOfEach };
+
+/// The record at `file`, unless it cannot be rendered beside those of `nodes`, whose files these are.
+Result<Record> renderableRecordOf(const Format& format, const ReportOptions& options, const RecordFile& file,
+                                  Target target, std::map<std::string, fs::path>& nodes,
+                                  PredicateTime& call) {
+  MUSTER_TRY(Record record, judgedRecordOf(options, file, call));
+  const std::string node = printable(record.node, 80);
+  if (target == Target::kFileOfEach && !isPlainName(record.node))
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("the node's name \"{}\" cannot be that of a file; render its record alone", node),
+        file.path.string()};
+  const auto [first, isFirst] = nodes.emplace(record.node, file.path);
+  if (format.onePerNode && !isFirst)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("is a second record of node {}, beside {}; --format {} takes one record of each node",
+                    node, first->second.string(), format.name),
+        file.path.string()};
+  return record;
+}
+
 /// Renders one record after another and gives each text with its node's name; returns the worst exit code.
 Result<int> renderEach(const Format& format, const ReportOptions& options,
-                       const std::vector<RecordFile>& files,
+                       const std::vector<RecordFile>& files, Target target,
                        const std::function<Status(const std::string& node, std::string text)>& take) {
   if (!options.requirements.empty()) MUSTER_CHECK_OK(readRequirements(options.requirements));
   int exitCode = kExitAccepted;
-  std::set<std::string> nodes;
+  std::map<std::string, fs::path> nodes;
   PredicateTime call{PredicateTime::kOfCall};
   for (const RecordFile& file : files) {
-    const Result<Record> judged = judgedRecordOf(options, file, call);
-    if (!judged.ok()) {
-      if (!mayLeaveOut(file, files.size())) return judged.error();
-      printError(fmt::format("left out: {}", judged.error().text()));
+    const Result<Record> record = renderableRecordOf(format, options, file, target, nodes, call);
+    if (!record.ok()) {
+      if (!mayLeaveOut(file, files.size())) return record.error();
+      printError(fmt::format("left out: {}", record.error().text()));
       exitCode = worstExit(exitCode, kExitIncomplete);
       continue;
     }
-    const Record& record = *judged;
-    if (!nodes.insert(record.node).second && format.onePerNode)
-      return Error{ErrorCode::kUsage,
-                   fmt::format("is a second record of node {}; --format {} takes one record of each node",
-                               printable(record.node, 80), format.name),
-                   file.path.string()};
-    exitCode = worstExit(exitCode, record.exitCode);
+    exitCode = worstExit(exitCode, record->exitCode);
     TextLimit limit;
-    std::string text = format.renderWithin(record, limit);
+    std::string text = format.renderWithin(*record, limit);
     if (limit.leftOut() > 0) printError(fmt::format("{}: {}", file.path.string(), limit.note()));
-    MUSTER_CHECK_OK(take(record.node, std::move(text)));
+    MUSTER_CHECK_OK(take(record->node, std::move(text)));
   }
   if (nodes.empty()) return noSoundRecord(files.size());
   return exitCode;
@@ -112,13 +130,10 @@ Result<int> reportEach(const Format& format, const ReportOptions& options,
         ErrorCode::kUsage,
         fmt::format("--format {} writes a file for each record; say where with --out DIR", format.name), ""};
   MUSTER_TRY(const fs::path folder, makeOutputFolder(options.out, "--out"));
-  return renderEach(format, options, files, [&](const std::string& node, const std::string& text) -> Status {
-    if (isPlainName(node)) return put(text, folder / (node + format.ending));
-    return Error{ErrorCode::kUsage,
-                 fmt::format("the node's name \"{}\" cannot be that of a file; render its record alone",
-                             printable(node, 80)),
-                 ""};
-  });
+  return renderEach(format, options, files, Target::kFileOfEach,
+                    [&](const std::string& node, const std::string& text) {
+                      return put(text, folder / (node + format.ending));
+                    });
 }
 
 Result<int> reportAs(const Format& format, const ReportOptions& options) {
@@ -128,17 +143,17 @@ Result<int> reportAs(const Format& format, const ReportOptions& options) {
   if (format.merge == nullptr && !alone) return reportEach(format, options, files);
   std::vector<std::string> texts;
   size_t bytes = 0;
-  MUSTER_TRY(const int exitCode,
-             renderEach(format, options, files, [&](const std::string&, std::string text) -> Status {
-               if ((bytes += text.size()) > kMostMergedBytes)
-                 return Error{
-                     ErrorCode::kUsage,
-                     fmt::format("{} of {} records are more than 4 GiB in this format; give fewer at once",
-                                 texts.size() + 1, files.size()),
-                     fmt::format("--format {}", format.name)};
-               texts.push_back(std::move(text));
-               return {};
-             }));
+  MUSTER_TRY(
+      const int exitCode,
+      renderEach(format, options, files, Target::kOne, [&](const std::string&, std::string text) -> Status {
+        if ((bytes += text.size()) > kMostMergedBytes)
+          return Error{ErrorCode::kUsage,
+                       fmt::format("{} of {} records are more than 4 GiB in this format; give fewer at once",
+                                   texts.size() + 1, files.size()),
+                       fmt::format("--format {}", format.name)};
+        texts.push_back(std::move(text));
+        return {};
+      }));
   MUSTER_CHECK_OK(put(alone ? texts.front() : format.merge(texts), options.out));
   return exitCode;
 }
