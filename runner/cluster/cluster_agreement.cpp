@@ -53,7 +53,8 @@ Error interruptedError() {
 }  // namespace
 
 Result<Json> ClusterAgreement::ask(const std::string& name, const Json& mine, double patience,
-                                   const Decide& decide, const std::string& stage) {
+                                   const Decide& decide, const std::string& stage,
+                                   const std::function<void()>& onWait) {
   if (!node_.leads())
     if (auto known = answerOfLeader(stage)) return *std::move(known);
   {
@@ -63,7 +64,7 @@ Result<Json> ClusterAgreement::ask(const std::string& name, const Json& mine, do
     if (const std::string lost = node_.joined ? node_.lostLeader() : ""; !lost.empty())
       return Error{ErrorCode::kIo, lost, ""};
   }
-  Question question{name, mine, patience, stage};
+  Question question{name, mine, patience, stage, onWait};
   if (node_.leads()) return leadQuestion(question, decide);
   const auto unmet = [&] {
     const std::lock_guard lock(node_.mutex);
@@ -148,6 +149,7 @@ ClusterAgreement::Answers ClusterAgreement::gather(const Question& question, std
   double partingSince = -1;
   uint64_t seen = 0;
   while (true) {
+    question.onWait();
     takeAnswers(question, seen, open, answers, left);
     dropStale(open, answers, stale);
     std::erase_if(open, [&](int rank) {
@@ -306,6 +308,7 @@ Result<Json> ClusterAgreement::askLeader(const Question& question) {
   std::optional<std::string> told;  // the start of node 0 that was given this node's answer
   double leftAt = -1;               // when this node said that nobody need wait for it to read the decision
   while (true) {
+    question.onWait();
     if (auto known = answerOfLeader(question.stage)) return *std::move(known);
     if (const std::string now = node_.leader(); told != now) {
       const Status status = node_.client->set(key, dumpJson(question.mine));

@@ -32,9 +32,10 @@ class ClusterAgreement {
   /// did not come to the question; if this node has never met it, it waits that long only once. kIo: node 0
   /// was lost. kUsage: as ClusterMembership::join(). `stage`: where the question is whether to enter that
   /// stage; nodes that have finished it, or do not take part, are not waited for, and where node 0 has, the
-  /// answer is {"finished": true} or {"skip": WHY}.
-  Result<Json> ask(const std::string& name, const Json& mine, double patience, const Decide& decide,
-                   const std::string& stage = "");
+  /// answer is {"finished": true} or {"skip": WHY}. `onWait`: called a few times a second meanwhile.
+  Result<Json> ask(
+      const std::string& name, const Json& mine, double patience, const Decide& decide,
+      const std::string& stage = "", const std::function<void()>& onWait = [] {});
   /// Gives this node's answer without waiting for the decision; on node 0 `mine` is the decision at once.
   void decline(const std::string& name, const Json& mine);
 
@@ -49,7 +50,8 @@ class ClusterAgreement {
     std::string name;
     Json mine;
     double patience = 0;
-    std::string stage;  ///< see ask()
+    std::string stage;             ///< see ask()
+    std::function<void()> onWait;  ///< see ask()
   };
 
   void takeAnswers(const Question& question, uint64_t& since, std::set<int>& open, Answers& answers,

@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kEndSlack = 20;    // seconds that a node may take to end its ranks: grace, KILL, a stuck one
 constexpr double kLeaveSlack = 60;  // seconds that a node may take from its ranks' end to the stage's own
+constexpr double kTold = 1;         // seconds beyond two heartbeats until all nodes know of a failure
 constexpr size_t kMostMissing = 20;
 constexpr size_t kIdDigits = 16;
 constexpr int kMostRanks = 1 << 15;  // of one node
@@ -367,7 +368,8 @@ Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t 
           {"open", culprit.isInterruption}};
 }
 
-RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double timeLeft) {
+RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double timeLeft,
+                                    const std::function<void()>& onWait) {
   Json ranks = Json::array();
   for (const RankReport& report : link_.rounds().ownReports()) ranks.push_back(toJson(report));
   const Json mine = {{"late", sight.late},   {"interrupted", sight.interrupted},
@@ -375,9 +377,16 @@ RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double
                      {"ended", sight.ended}, {"clean", sight.clean},
                      {"hurt", sight.hurt},   {"ranks", std::move(ranks)}};
   const double patience = timeLeft + link_.options().lostAfter + kEndSlack;
+  const ClusterOptions& options = link_.options();
+  const double toldBy = options.clock->now() + kTold + 2 * options.beat;
+  const auto whileNobodyFailed = [&] {
+    if (!options.cancelled->load() && options.clock->now() > toldBy && link_.rounds().lost().text.empty())
+      onWait();
+  };
   const auto decision = link_.agreement().ask(
       round_ + "/end", mine, patience,
-      [&](const ClusterAgreement::Answers& answers) { return decideRound(answers, runs); });
+      [&](const ClusterAgreement::Answers& answers) { return decideRound(answers, runs); }, "",
+      whileNobodyFailed);
   RoundVerdict verdict;
   if (decision.ok()) {
     verdict.culprit = textOf(*decision, "culprit");
@@ -411,11 +420,14 @@ Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<
     return Json(all);
   };
   const double patience = link_.options().lostAfter + kEndSlack;
-  MUSTER_TRY(const Json decision,
-             link_.agreement().ask(fmt::format("{}/retry/{}", stage_, attempt),
-                                   {{"cases", mine}, {"faulty", faulty}}, patience, merge));
+  const auto decision = link_.agreement().ask(fmt::format("{}/retry/{}", stage_, attempt),
+                                              {{"cases", mine}, {"faulty", faulty}}, patience, merge);
+  if (!decision.ok()) {
+    ending_ = StageEnding::kOwn;  // the others may try more
+    return decision.error();
+  }
   std::set<std::string> cases;
-  for (const Json& id : decision)
+  for (const Json& id : *decision)
     if (id.is_string()) cases.insert(id.get<std::string>());
   return cases;
 }
@@ -436,7 +448,7 @@ std::string ClusterStage::attend(const Course& course) {
       if (faulty.empty() && !verdict.failed.empty()) faulty = verdict.culprit;
       again = verdict.again;
     }
-    if (attempt == course.attempts || link_.options().cancelled->load()) break;
+    if (attempt == course.attempts) break;
     const auto agreed = retries(attempt, {}, faulty);
     cases = agreed.ok() ? agreed->size() : 0;
   }
@@ -455,7 +467,8 @@ std::string ClusterStage::leave(const std::string& faulty) {
       nodes[i].ranks.clear();  // they have ended, and are judged already
       nodes[i].gone = answers[i] ? "" : nodes[i].gone;
       nodes[i].silent = nodes[i].silent && !answers[i];
-      nodes[i].mute = !answers[i];
+      // An interrupted node 0 does not wait for who is slow.
+      nodes[i].mute = !answers[i] && !link_.options().cancelled->load();
     }
     return Json(knownCulprit(nodes).text);
   };
@@ -463,6 +476,9 @@ std::string ClusterStage::leave(const std::string& faulty) {
   const auto decision = link_.agreement().ask(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
   if (!faulty.empty()) return faulty;
   if (!decision.ok()) {
+    // All have agreed that all ranks ended, and nobody waits for a node that was interrupted since.
+    const bool parts = link_.options().cancelled->load() && decision.error().code == ErrorCode::kTimeout;
+    if (parts && ending_ == StageEnding::kFinished) return "";
     ending_ = StageEnding::kOwn;
     return decision.error().text();
   }

@@ -2,6 +2,7 @@
 // A cluster-scope stage as one of its nodes sees it: all nodes enter it together, and agree on how it went.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -77,8 +78,11 @@ class ClusterStage {
 
   void beginRound(int attempt, int start);
   /// `runs`: how many runs the stage's attempt has; `timeLeft`: seconds until the stage's deadline, which the
-  /// ranks of other nodes may use up. Never fails: what went wrong is in the verdict.
-  RoundVerdict endRound(const RoundSight& sight, size_t runs, double timeLeft);
+  /// ranks of other nodes may use up. Never fails: what went wrong is in the verdict. `onWait`: called a few
+  /// times a second while the ranks of others run and nobody is known who would have ended those of this
+  /// node.
+  RoundVerdict endRound(
+      const RoundSight& sight, size_t runs, double timeLeft, const std::function<void()>& onWait = [] {});
   /// The cases that any node asks to try again, or an error when that could not be agreed. None once a node
   /// was lost or a component was found faulty (`faulty`, empty: none): such a stage cannot pass any more.
   Result<std::set<std::string>> retries(int attempt, const std::set<std::string>& mine,

@@ -27,7 +27,7 @@ class ClusterInterrupt : public ::testing::Test {
     run_ = std::make_unique<ClusterRun>(
         kInterruptHosts,
         "schema = 1\nname = \"interrupted\"\nsku = \"auto\"\nbackend = \"host\"\n\n" +
-            clusterWalk("walk", 150, "60s") + kAfterStage + clusterWalk("last", 3, "30s"),
+            clusterWalk("walk", 300, "60s") + kAfterStage + clusterWalk("last", 3, "30s"),
         std::vector<std::string>{"lockstep", "ok"});
     run_->startAll();
     for (int host = 0; host < kInterruptHosts; ++host) run_->awaitRank(host);
@@ -75,6 +75,25 @@ class ClusterInterrupt : public ::testing::Test {
       for (const char* stage : {"walk", "after", "last"})
         EXPECT_EQ(run_->stage(host, stage).state, StageState::kRan) << run_->details(host, stage);
     }
+  }
+
+  /// The rank of host 1 fails by itself, once, and what it failed is kept while the others wait for it.
+  void failOnHostOne() {
+    kill(run_->awaitRank(1), SIGUSR1);
+    const auto journal = [&] { return readWhole(run_->folder(1) / "journal.jsonl"); };
+    const std::string kept = "\"type\":\"interrupted\"";
+    for (int i = 0; i < 400 && journal().find(kept) == std::string::npos; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_THAT(journal(), HasSubstr(kept));
+  }
+
+  /// It passed only when the stage ran again.
+  void expectFlakyWhenResumed() {
+    for (int host = 0; host < kInterruptHosts; ++host) run_->resume(host);
+    run_->finish();
+    EXPECT_EQ(run_->ended(1).exitCode, 1) << said(1);
+    EXPECT_EQ(run_->stage(1, "walk").outcome, Outcome::kFlaky) << run_->details(1);
+    for (const int host : {0, 2}) EXPECT_EQ(run_->ended(host).exitCode, 0) << said(host);
   }
 
   std::unique_ptr<ClusterRun> run_;
@@ -127,6 +146,20 @@ TEST_F(ClusterInterrupt, HidesNoRankThatDiedBefore) {
     EXPECT_EQ(run_->stage(host, "walk").outcome, Outcome::kError) << run_->details(host);
     EXPECT_EQ(run_->stage(host, "last").state, StageState::kRan) << said(host);
   }
+}
+
+TEST_F(ClusterInterrupt, ForgetsNoCaseThatFailedByItselfBefore) {
+  failOnHostOne();
+  run_->signal(2, SIGTERM);
+  run_->finish();
+  expectFlakyWhenResumed();
+}
+
+TEST_F(ClusterInterrupt, ForgetsNoCaseThatFailedByItselfWhenAllAreKilled) {
+  failOnHostOne();
+  for (int host = 0; host < kInterruptHosts; ++host) run_->signal(host, SIGKILL);
+  run_->finish();
+  expectFlakyWhenResumed();
 }
 
 TEST_F(ClusterInterrupt, EndsOnAllHostsAndGoesOnWhenResumed) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A group whose ranks walk in step: each works a moment, tells the others a number through the store, reads
- * its neighbour's, and waits for all. One rank may be slower. Not hostile: others do the harm from outside.
+ * its neighbour's, and waits for all. One rank may be slower. SIGUSR1 makes a rank's case fail by itself. Not
+ * hostile: others do the harm from outside.
  */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,6 +78,13 @@ static muster_status fail(Fake* fake) {
   return MUSTER_ERROR;
 }
 
+static volatile sig_atomic_t told;
+
+static void failNow(int number) {
+  (void)number;
+  told = 1;
+}
+
 static muster_status run(void* session, const char* json) {
   Fake* fake = (Fake*)session;
   const int rank = (int)fakeNumber(fake->context, "rank", 0);
@@ -87,9 +96,10 @@ static muster_status run(void* session, const char* json) {
   const double patience = fakeNumber(json, "patience", 3600); /* most tests are about the stage's deadline */
   const int fails = rank == (int)fakeNumber(json, "fail_rank", -1) && fakeNumber(json, "attempt", 1) < 2;
   double neighbour = -1;
+  signal(SIGUSR1, failNow);
   for (int step = 0; step < steps; ++step) {
     char name[64];
-    if (fails && step == (int)fakeNumber(json, "fail_step", 100000)) return fail(fake);
+    if (told || (fails && step == (int)fakeNumber(json, "fail_step", 100000))) return fail(fake);
     work(fakeNumber(json, "work", 0.02) * factor);
     neighbour = exchange(fake, repeat, step, rank, size, patience);
     if (neighbour < 0) return MUSTER_PEER_FAILED;

@@ -195,7 +195,7 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
       sight.begun.insert(static_cast<size_t>(open));
     std::erase_if(sight.ended, [&](size_t run) { return ended.count(run) == 0; });
   }
-  const RoundVerdict verdict = place_.cluster->endRound(sight, collector_.runs().size(), timeLeft);
+  const RoundVerdict verdict = place_.cluster->endRound(sight, collector_.runs().size(), timeLeft, onTick_);
   finished_ = !verdict.again;
   if (verdict.culprit.empty()) return;
   // Where all ran to its end, another attempt may pass.

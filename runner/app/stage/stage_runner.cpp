@@ -382,7 +382,8 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
     MUSTER_CHECK_OK(group.run(record, evidence));
     failed = group.failed();
     MUSTER_CHECK_OK(checkpoint.status());
-    if (node.cancelled->load() || attempt == stage.attempts) break;
+    if (attempt == stage.attempts) break;
+    if (node.cancelled->load() && cluster == nullptr) break;  // else all agree on what comes now
     answerPredicates(evidence, context, progress.predicates);
     MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), here.place, attempt,
                                     faultyComponent(record)));

@@ -289,6 +289,78 @@ TEST(ClusterStage, EndsARoundOpenForAllUnlessMoreIsKnownThanAnInterruption) {
     }
 }
 
+/// Who is interrupted waits for nobody that needs long to leave, and blames nobody.
+TEST(ClusterStage, IsFinishedForAllWhereOneWasInterruptedOnceItsRanksHadEnded) {
+  for (const int who : {0, 2}) {
+    Nodes nodes(3);
+    std::atomic<bool> cancelled = false;
+    startAll(nodes, who, cancelled);
+    const auto endings = nodes.onEach<StageEnding>([&](ClusterLink& link) {
+      const int self = link.options().nodeRank;
+      EXPECT_TRUE(link.members().join(5).ok());
+      ClusterStage stage(link, "walk", 20);
+      EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+      stage.beginRound(1, 0);
+      RoundSight sight;
+      sight.begun = sight.ended = {0};
+      EXPECT_EQ(stage.endRound(sight, 1, 20).culprit, "");
+      if (self == who) cancelled = true;
+      if (self == 1) std::this_thread::sleep_for(std::chrono::seconds(8));
+      EXPECT_EQ(stage.leave(""), "");
+      return stage.ending();
+    });
+    for (const StageEnding ending : endings) EXPECT_EQ(ending, StageEnding::kFinished) << who;
+  }
+}
+
+TEST(ClusterStage, TriesAgainWhatAnInterruptedNodeHasToo) {
+  for (const int who : {0, 2}) {
+    Nodes nodes(3);
+    std::atomic<bool> cancelled = false;
+    startAll(nodes, who, cancelled);
+    const auto agreed = nodes.onEach<std::set<std::string>>([&](ClusterLink& link) {
+      EXPECT_TRUE(link.members().join(5).ok());
+      ClusterStage stage(link, "walk", 20);
+      EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+      const bool isIt = link.options().nodeRank == who;
+      if (isIt) cancelled = true;
+      return stage.retries(1, isIt ? std::set<std::string>{"its"} : std::set<std::string>{}, "").value();
+    });
+    for (const auto& cases : agreed) EXPECT_EQ(cases, std::set<std::string>{"its"}) << who;
+  }
+}
+
+/// While nobody is known whose failure may have ended the ranks of this node.
+TEST(ClusterStage, SaysThatItWaitsForOthersUnlessSomethingFailed) {
+  for (const bool hasFailed : {false, true}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    const auto calls = nodes.onEach<int>([&](ClusterLink& link) {
+      const int self = link.options().nodeRank;
+      EXPECT_TRUE(link.members().join(5).ok());
+      ClusterStage stage(link, "walk", 20);
+      EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+      stage.beginRound(1, 0);
+      RoundSight sight;
+      sight.begun = sight.ended = {0};
+      if (self == 2) {
+        if (hasFailed) {
+          RankStatus dead;
+          dead.rank = 2;
+          dead.failure = "was killed by SIGKILL (Killed)";
+          dead.signal = SIGKILL;
+          stage.rounds().report({dead});
+        }
+        std::this_thread::sleep_for(std::chrono::seconds(6));
+      }
+      int count = 0;
+      (void)stage.endRound(sight, 1, 20, [&] { ++count; });
+      return count;
+    });
+    for (const int self : {0, 1}) EXPECT_EQ(calls[static_cast<size_t>(self)] > 0, !hasFailed) << self;
+  }
+}
+
 /// Its new start is waited for, and takes part.
 TEST(ClusterStage, IsNotDeclinedByAnEarlierStart) {
   Nodes nodes(3);
