@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "reports/history/compare.h"
 #include "reports/history/trend.h"
@@ -159,14 +160,21 @@ void ShiftFinder::add(const std::string& node, const std::vector<Point>& before,
     }
   for (const auto& [figure, devices] : old) {
     const auto found = now.find(figure);
-    if (found == now.end() || !isComparable(middleOf(devices), middleOf(found->second))) continue;
+    if (found == now.end()) continue;
+    Moved& moved = figures_[figure];
+    if (std::exchange(moved.last, node) != node) ++moved.onBoth;
+    if (!isComparable(middleOf(devices), middleOf(found->second))) continue;
     NodeChange change{node, middleOf(devices), middleOf(found->second), {}};
     for (const auto& [device, value] : devices)
       if (const auto same = found->second.find(device);
           same != found->second.end() && isComparable(value, same->second))
         change.devices.push_back({&*devices_.emplace(device).first, value, same->second});
-    figures_[figure].nodes.push_back(std::move(change));
+    moved.nodes.push_back(std::move(change));
   }
+}
+
+bool ShiftFinder::isJudged(const Moved& moved) {
+  return std::min(moved.onBoth, moved.nodes.size()) >= kLeastShiftNodes;
 }
 
 void ShiftFinder::judgeNodes(const Moved& moved, double p, FleetShifts& out) {
@@ -227,13 +235,14 @@ FleetShifts ShiftFinder::finish() const {
   // What one record alone has makes nothing else less certain.
   const auto judged =
       static_cast<size_t>(std::count_if(figures_.begin(), figures_.end(), [](const auto& one) {
-        return one.second.before == one.second.after && one.second.nodes.size() >= kLeastShiftNodes;
+        return one.second.before == one.second.after && isJudged(one.second);
       }));
   constexpr size_t kTests = 6;  // of the fleet, of nodes and of devices, for better and for worse
   const double p = kFalseAlarms / static_cast<double>(kTests * std::max<size_t>(1, judged));
   for (const auto& [number, moved] : figures_) {
     if (moved.before != moved.after) continue;
-    if (moved.nodes.size() < kLeastShiftNodes) {
+    if (moved.onBoth < kLeastShiftNodes) out.few.insert(number);
+    if (!isJudged(moved)) {
       ++out.tooFew;
       continue;
     }

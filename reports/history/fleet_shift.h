@@ -37,6 +37,7 @@ struct FleetShifts {
   std::vector<OddNode> odd;   ///< likewise
   size_t alike = 0;           ///< figures that did not move beyond the noise
   size_t tooFew = 0;  ///< figures that are zero, or that fewer than kLeastShiftNodes nodes have on both sides
+  std::set<int64_t> few;  ///< the numbers of the latter: their runs can only be compared one by one
   std::vector<FigureName> onlyBefore, onlyAfter;  ///< figures that no node has on the other side
 };
 
@@ -51,6 +52,7 @@ inline constexpr size_t kLeastShiftNodes = 8;
 /// comparisons of healthy fleets.
 class ShiftFinder {
  public:
+  /// The runs of one node one after another.
   void add(const std::string& node, const std::vector<Point>& before, const std::vector<Point>& after);
   [[nodiscard]] FleetShifts finish() const;
 
@@ -68,7 +70,10 @@ class ShiftFinder {
     FigureName figure;
     std::vector<NodeChange> nodes;
     bool before = false, after = false;  ///< a node has it on this side
+    size_t onBoth = 0;                   ///< nodes that have it on both sides
+    std::string last;                    ///< of these, the one that was taken last
   };
+  static bool isJudged(const Moved& moved);
   static void judgeNodes(const Moved& moved, double p, FleetShifts& out);
   static void judgeDevices(const Moved& moved, double p, FleetShifts& out);
   std::set<std::string> devices_;     ///< their names

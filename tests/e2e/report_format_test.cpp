@@ -90,6 +90,26 @@ TEST(ReportFormat, LeavesOutARecordOfAFolderThatCannotBeUsedAndSaysSo) {
   EXPECT_NE(none.err.find("none of the 3 records can be used"), std::string::npos) << none.err;
 }
 
+/// A figure that one of eight nodes did not measure, or not in the same way, is compared on the others.
+TEST(ReportFormat, ComparesWhatTooFewNodesHaveRunByRun) {
+  FleetRun fleets;
+  fleets.simulate(8, "", {}, "before");
+  fleets.simulate(8, testing::slowFault("node = 0\ndevice = 5", 0.9), {}, "after");
+  fleets.simulate(8, "", {"--set", "gemm.min_time=4.9s"}, "other");
+  const auto at = [&](const std::string& name) { return (fleets.path() / name).string(); };
+  const auto expectWorse = [&] {
+    const auto compared = runMuster({"compare", at("before"), at("after")});
+    EXPECT_EQ(compared.exitCode, 1) << compared.out;
+    EXPECT_NE(compared.out.find("WORSE   sim-node-0000 gpu5 gemm compute.gemm_throughput"), std::string::npos)
+        << compared.out;
+    return compared.out;
+  };
+  expectWorse();
+  fs::copy_file(at("other/sim-node-0007/record.json"), at("after/sim-node-0007/record.json"),
+                fs::copy_options::overwrite_existing);
+  EXPECT_NE(expectWorse().find("Metrics of fewer than 8 nodes, run by run"), std::string::npos);
+}
+
 TEST(ReportFormat, LeavesOutOfAFolderASecondRecordOfANodeAndSaysSo) {
   FleetRun other;
   other.simulate(2, "");

@@ -169,12 +169,35 @@ struct CommonFact {
 };
 using CommonFacts = std::map<std::tuple<std::string, std::string, std::string>, CommonFact>;
 
+/// A figure of two runs of a node that too few nodes have to know how a fleet moved.
+struct LoneChange {
+  std::string node;
+  history::FigureChange change;
+};
+
 struct Compared {
   std::vector<history::Comparison> pairs;
   CommonFacts facts;
   std::set<std::string> otherStages;  ///< of any pair
   history::FleetShifts shifts;
+  std::vector<LoneChange> lone;  ///< of a fleet; worsened first
 };
+
+/// Of fewer nodes each pair of runs is compared by itself.
+bool isFleet(const Sides& sides) {
+  std::set<std::string> nodes;
+  for (const auto& [before, after] : sides.pairs) nodes.insert(after.node);
+  return nodes.size() >= history::kLeastShiftNodes;
+}
+
+std::vector<LoneChange> loneChanges(const Compared& compared) {
+  std::vector<LoneChange> lone;
+  for (const history::Comparison& pair : compared.pairs)
+    for (const history::FigureChange& figure : pair.figures)
+      if (compared.shifts.few.contains(figure.after.figure.number)) lone.push_back({pair.after.node, figure});
+  std::stable_partition(lone.begin(), lone.end(), [](const LoneChange& one) { return one.change.worse; });
+  return lone;
+}
 
 Result<Compared> compareAll(history::Store& store, const Sides& sides) {
   Compared out;
@@ -197,6 +220,7 @@ Result<Compared> compareAll(history::Store& store, const Sides& sides) {
     out.pairs.push_back(std::move(comparison));
   }
   out.shifts = finder.finish();
+  if (isFleet(sides)) out.lone = loneChanges(out);
   return out;
 }
 
@@ -253,6 +277,18 @@ void printOneSided(const char* side, const std::vector<history::FigureName>& fig
   if (shown > kMostShown) printText("  and {} more stages; --json lists them all\n", shown - kMostShown);
 }
 
+void printLone(const std::vector<LoneChange>& lone) {
+  if (!lone.empty()) printText("\nMetrics of fewer than {} nodes, run by run\n", history::kLeastShiftNodes);
+  for (size_t i = 0; i < std::min(lone.size(), kMostShown); ++i) {
+    const history::FigureChange& change = lone[i].change;
+    const std::string& device = change.after.device.name;
+    printText("  {} {}{}{} {}: {}\n", change.worse ? "WORSE  " : "changed", lone[i].node,
+              device.empty() ? "" : " ", printable(device), figureText(change.after.figure),
+              movedText(change.after.figure, change.before.median, change.after.median));
+  }
+  if (lone.size() > kMostShown) printText("  and {} more; --json lists them all\n", lone.size() - kMostShown);
+}
+
 void printShifts(const history::FleetShifts& found) {
   if (!found.shifts.empty()) printText("\nMetrics of the whole fleet beyond the noise\n");
   for (size_t i = 0; i < std::min(found.shifts.size(), kMostShown); ++i) {
@@ -276,15 +312,16 @@ void printShifts(const history::FleetShifts& found) {
   printOneSided("before", found.onlyBefore);
   printOneSided("after", found.onlyAfter);
   printText(
-      "\n{} metrics changed, {} unchanged, {} not compared (zero, or on fewer than {} nodes), {} on one side "
-      "only\n",
+      "\n{} metrics of the fleet changed, {} unchanged, {} not compared over the fleet (zero, or on fewer "
+      "than "
+      "{} nodes), {} on one side only\n",
       found.shifts.size(), found.alike, found.tooFew, history::kLeastShiftNodes,
       found.onlyBefore.size() + found.onlyAfter.size());
 }
 
 void print(const Sides& sides, const Compared& result) {
   const bool simulated = sides.pairs.front().first.simulated;
-  if (sides.pairs.size() < history::kLeastShiftNodes) {
+  if (!isFleet(sides)) {
     for (const history::Comparison& comparison : result.pairs) printComparison(comparison);
     printResults(sides);
     printOneSided("before", result.shifts.onlyBefore);
@@ -298,6 +335,7 @@ void print(const Sides& sides, const Compared& result) {
   printFacts(result.facts);
   printResults(sides);
   printOtherStages(result.otherStages);
+  printLone(result.lone);
   printShifts(result.shifts);
 }
 
@@ -344,15 +382,17 @@ Json json(const Sides& sides, const Compared& result) {
           {"only_after", namesOf(sides.onlyAfter, sides)}};
 }
 
-/// Of a fleet its shifts and the nodes beside them decide; of few nodes each pair.
+/// Of a fleet its shifts and the nodes beside them decide, and what few nodes have; of few nodes each pair.
 bool isWorse(const Sides& sides, const Compared& result) {
   const auto worse = [](const auto& one) { return one.worse; };
   if (sides.newlyFailed || std::any_of(sides.pairs.begin(), sides.pairs.end(), isLost) ||
       std::any_of(sides.onlyBefore.begin(), sides.onlyBefore.end(), isAccepted))
     return true;
-  if (sides.pairs.size() >= history::kLeastShiftNodes)
+  if (isFleet(sides))
     return std::any_of(result.shifts.shifts.begin(), result.shifts.shifts.end(), worse) ||
-           std::any_of(result.shifts.odd.begin(), result.shifts.odd.end(), worse);
+           std::any_of(result.shifts.odd.begin(), result.shifts.odd.end(), worse) ||
+           std::any_of(result.lone.begin(), result.lone.end(),
+                       [](const LoneChange& one) { return one.change.worse; });
   return std::any_of(result.pairs.begin(), result.pairs.end(), [&](const history::Comparison& c) {
     return std::any_of(c.figures.begin(), c.figures.end(), worse);
   });

@@ -169,6 +169,21 @@ TEST(FleetShift, ListsWhatOneSideAloneHas) {
   ASSERT_EQ(found.onlyAfter.size(), 1u);
   EXPECT_EQ(found.onlyAfter[0].metric, "m1");
   EXPECT_EQ(found.tooFew, 1u);
+  EXPECT_EQ(found.few.size(), 1u) << "m2 can be compared run by run";
+}
+
+TEST(FleetShift, CountsNodesAndNotTheirRuns) {
+  std::mt19937 random(12);
+  ShiftFinder finder;
+  for (int run = 0; run < 20; ++run)
+    finder.add(run < 7 ? "n" + std::to_string(run) : "n7", pointsOf(random), pointsOf(random));
+  EXPECT_EQ(finder.finish().tooFew, 0u);
+  ShiftFinder fewer;
+  for (int run = 0; run < 20; ++run)
+    fewer.add(run < 6 ? "n" + std::to_string(run) : "n6", pointsOf(random), pointsOf(random));
+  const FleetShifts found = fewer.finish();
+  EXPECT_EQ(found.tooFew, static_cast<size_t>(kFigures));
+  EXPECT_EQ(found.few.size(), static_cast<size_t>(kFigures));
 }
 
 }  // namespace
