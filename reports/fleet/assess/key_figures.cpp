@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "runner/core/statistics.h"
@@ -25,6 +26,13 @@ size_t countOf(const PeerTable& table, size_t column) {
   for (size_t i = column; i < table.group.values.size(); i += table.keys.size())
     count += std::isnan(table.group.values[i]) ? 0 : 1;
   return count;
+}
+
+/// How many nodes a figure shows: one may list more devices than all others have.
+size_t nodesOf(const KeyFigure& figure) {
+  std::set<size_t> nodes;
+  for (const auto& point : figure.points) nodes.insert(point.node);
+  return nodes.size();
 }
 
 /// The column that shows class `k`, of several the one that most devices have: one node may have figures of
@@ -82,7 +90,7 @@ void addKeyFigures(const PeerTable& table, FleetNodes& nodes, KeyFigures& figure
     std::stable_sort(figure.points.begin(), figure.points.end(), [&](const auto& a, const auto& b) {
       return figure.higherIsBetter ? a.value < b.value : a.value > b.value;
     });
-    if (figure.points.size() > figures[k].points.size()) figures[k] = std::move(figure);
+    if (nodesOf(figure) > nodesOf(figures[k])) figures[k] = std::move(figure);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "reports/fleet/blame/cluster_stages.h"
 #include "reports/fleet/blame/culprit.h"
 #include "reports/fleet/blame/findings.h"
+#include "reports/fleet/check/record_finding.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
@@ -175,6 +176,14 @@ class Widespread {
   std::map<Key, std::set<std::string>> places_;  ///< devices or ports that fail it
 };
 
+/// Whether most nodes of the SKU have as many devices as those of the table.
+bool holdsMost(const PeerTable& table, const FleetNodes& nodes) {
+  const auto all = std::count_if(nodes.begin(), nodes.end(), [&](const FleetNode& node) {
+    return node.sku == table.group.name && !node.records.empty();
+  });
+  return 2 * static_cast<std::ptrdiff_t>(table.nodes.size()) > all;
+}
+
 Status addOutliers(const PeerTable& table, const FleetRecords& records, const FleetOptions& options,
                    FleetNodes& nodes, PeerComparison& found) {
   MUSTER_TRY(const PeerFindings findings, findOutliers(table.group));
@@ -192,6 +201,7 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
                    : outlier.level == PeerLevel::kNode ? SuspectKind::kNode
                                                        : SuspectKind::kDevice;
     if (outlier.level == PeerLevel::kGroup) {
+      if (!holdsMost(table, nodes)) continue;
       suspect.what = table.group.name;
       suspect.next =
           "All devices of the fleet are below their profile: check shared causes before single devices";
@@ -210,9 +220,16 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
                                          : "swap the device's position, then replace it");
     const std::string waived = waivedBy(table, outlier, suspect, records);
     if (!waived.empty()) suspect.evidence.push_back(waived);
-    if (options.rejectOutliers && waived.empty() && node.state != NodeState::kRejected) {
-      node.state = NodeState::kRejected;
-      node.reason = "statistical outlier: " + suspect.evidence.front();
+    if (options.rejectOutliers && waived.empty()) {
+      MUSTER_TRY(const bool isSure, isOutlierWithoutAny(table.group, outlier));
+      const std::string& evidence = suspect.evidence.front();
+      if (!isSure) {
+        blockNode(node, NodeState::kIncomplete,
+                  "statistical outlier, but not without one other node: " + evidence);
+      } else if (node.state != NodeState::kRejected) {
+        node.state = NodeState::kRejected;
+        node.reason = "statistical outlier: " + evidence;
+      }
     }
     found.suspects.push_back(std::move(suspect));
   }

@@ -21,6 +21,20 @@ constexpr size_t kFewDevices = 32;  ///< fewer than this get a note
 constexpr double kDiffers = 5;  ///< standard deviations between nodes that are too few to tell which is off
 
 /// The search through one group.
+PeerGroup withoutNode(const PeerGroup& group, size_t left) {
+  PeerGroup rest{group.name, group.metrics, {}, {}};
+  const double* values = group.values.data();
+  for (size_t n = 0; n < group.nodes.size(); ++n) {
+    const double* end = values + group.nodes[n].devices.size() * group.metrics.size();
+    if (n != left) {
+      rest.nodes.push_back(group.nodes[n]);
+      rest.values.insert(rest.values.end(), values, end);
+    }
+    values = end;
+  }
+  return rest;
+}
+
 class Search {
  public:
   Search(const PeerGroup& group, const PeerOptions& options) : group_(group), options_(options) {
@@ -275,6 +289,24 @@ class Search {
 };
 
 }  // namespace
+
+Result<bool> isOutlierWithoutAny(const PeerGroup& group, const Outlier& outlier) {
+  if (group.nodes.size() > kManyNodes) return true;
+  PeerOptions options;
+  --options.leastNodes;
+  for (size_t left = 0; left < group.nodes.size(); ++left) {
+    if (left == outlier.node) continue;
+    MUSTER_TRY(const PeerFindings found, findOutliers(withoutNode(group, left), options));
+    const size_t node = outlier.node - (left < outlier.node ? 1 : 0);
+    const bool isNamed = std::any_of(found.outliers.begin(), found.outliers.end(), [&](const Outlier& other) {
+      return other.level != PeerLevel::kGroup && other.node == node &&
+             (other.level == PeerLevel::kNode || outlier.level == PeerLevel::kNode ||
+              other.device == outlier.device);
+    });
+    if (!isNamed) return false;
+  }
+  return true;
+}
 
 size_t PeerGroup::deviceCount() const {
   size_t count = 0;

@@ -106,6 +106,11 @@ struct PeerFindings {
 /// where `values` has another size than devices times metrics.
 Result<PeerFindings> findOutliers(const PeerGroup& group, const PeerOptions& options = {});
 
+/// Whether an outlier of a device or node stands out of the group also without any one of the other nodes: a
+/// single one may make what is usual look narrow. Groups of more than kManyNodes are taken to do so.
+Result<bool> isOutlierWithoutAny(const PeerGroup& group, const Outlier& outlier);
+inline constexpr size_t kManyNodes = 8;
+
 /// One sentence for people: what was seen, beside whom and how sure, and what to do next.
 std::string outlierText(const PeerGroup& group, const Outlier& outlier);
 

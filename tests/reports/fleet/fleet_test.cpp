@@ -811,6 +811,35 @@ TEST(Fleet, NoRecordPutsAllNodesBehindTheirProfile) {
   }
 }
 
+/// One node with another number of devices is a group of its own, and not the fleet.
+TEST(Fleet, ANodeOfAnotherSizeIsNotTheWholeFleet) {
+  FleetFolder folder;
+  fleet::FleetOptions options;
+  Expectation wanted;
+  wanted.metric = "compute.gemm_throughput";
+  wanted.kind = CheckKind::kMin;
+  wanted.limit = 1e14;
+  for (int i = 0; i < 4; ++i) {
+    Record record = nodeRecord("n" + std::to_string(i));
+    if (i == 3) {
+      record.inventory["devices"].erase(7);
+      for (StageRecord& stage : record.stages) {
+        std::erase_if(stage.measurements, [](const Measurement& m) { return m.device == "gpu7"; });
+        for (Measurement& m : stage.measurements)
+          for (double& sample : m.samples) sample *= m.metric == wanted.metric ? 0.1 : 1;
+      }
+    }
+    options.expected.push_back({record.node, "", false});
+    options.profiles[record.profile.sha256] = {{wanted}, {}};
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(options);
+  EXPECT_NE(fleet.nodes.at(3).state, fleet::NodeState::kAccepted);
+  for (const fleet::Suspect& suspect : fleet.suspects)
+    EXPECT_NE(suspect.kind, SuspectKind::kGroup) << suspect.evidence.front();
+  EXPECT_EQ(fleet.keyFigures[0].points.size(), 24u);
+}
+
 /// Of two that differ nobody can say which is right: neither is accepted.
 TEST(Fleet, WithoutAMajorityNoRecordSaysHowAMetricIsCompared) {
   FleetFolder folder;

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "tests/reports/fleet/sim_fleet.h"
 
@@ -224,6 +225,39 @@ TEST(Peers, CompareNodesOfOneDeviceEach) {
   const PeerFindings findings = findingsOf(simulate(fleet, 18, {{7, 0, false, {2}, 0.2}}));
   ASSERT_THAT(findings.outliers, SizeIs(1));
   EXPECT_EQ(findings.outliers.front().node, 7u);
+}
+
+/// A node whose devices all report the same makes what is usual look narrow.
+TEST(Peers, TellAnOutlierThatOneOtherNodeMakes) {
+  size_t named = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    PeerGroup group = simulate(fleetOf(2, 0.001), seed);
+    const size_t width = group.metrics.size();
+    std::mt19937 random(seed);
+    std::normal_distribution<double> silicon(1, 0.006);
+    for (size_t device = 0; device < 8; ++device) {
+      const double share = silicon(random);
+      for (size_t m = 0; m < width; ++m) {
+        group.values[(8 + device) * width + m] = group.values[m];
+        group.values[device * width + m] *= device == 0 ? 1 : share;
+      }
+    }
+    for (const Outlier& outlier : findingsOf(group).outliers) {
+      if (outlier.level == PeerLevel::kGroup || outlier.node != 0) continue;
+      ++named;
+      EXPECT_FALSE(isOutlierWithoutAny(group, outlier).value()) << seed;
+    }
+  }
+  EXPECT_GT(named, 0u);
+}
+
+TEST(Peers, KeepATrueOutlierWithoutAnyOtherNode) {
+  for (const size_t nodes : {3u, 6u, 200u}) {
+    const PeerGroup group = simulate(fleetOf(nodes), 1, {{2, 3, false, firstMetrics(7), 0.2}});
+    const PeerFindings findings = findingsOf(group);
+    ASSERT_THAT(findings.outliers, SizeIs(1)) << nodes;
+    EXPECT_TRUE(isOutlierWithoutAny(group, findings.outliers.front()).value()) << nodes;
+  }
 }
 
 TEST(Peers, NameTheWholeGroupBesideWhatIsExpected) {
